@@ -1,0 +1,134 @@
+"""Configuration: frozen dataclasses, validated once. The only home of defaults."""
+
+import math
+from dataclasses import dataclass
+
+from antiphon.errors import UsageError
+
+
+def _require(condition: bool, sentence: str) -> None:
+    if not condition:
+        raise UsageError(sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How the target distribution is made from logits (METHODS 0, in this order).
+
+    Raises UsageError if a value is out of range. `logit_bias` holds (cloud token id, addend to its logit).
+    """
+
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    temperature: float = 0.7
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+
+    def __post_init__(self) -> None:
+        floats = (self.temperature, self.top_p, self.min_p, self.repetition_penalty)
+        finite = all(math.isfinite(x) for x in (*floats, self.presence_penalty, self.frequency_penalty))
+        _require(finite, "every sampling parameter must be a finite number")
+        _require(0 <= self.temperature <= 100, f"temperature must be between 0 and 100, not {self.temperature}")
+        _require(self.top_k >= 0, f"top-k must be 0 (off) or more, not {self.top_k}")
+        _require(0 < self.top_p <= 1, f"top-p must be above 0 and at most 1 (off), not {self.top_p}")
+        _require(0 <= self.min_p <= 1, f"min-p must be between 0 (off) and 1, not {self.min_p}")
+        _require(self.repetition_penalty > 0, f"repetition penalty must be above 0, not {self.repetition_penalty}")
+        biases = (value for _, value in self.logit_bias)
+        _require(all(math.isfinite(value) for value in biases), "every logit bias must be a finite number")
+
+    @property
+    def has_penalties(self) -> bool:
+        """True if the distribution at a position depends on which tokens stand before it."""
+        return (self.repetition_penalty, self.presence_penalty, self.frequency_penalty) != (1.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class NoOptions:
+    """The options of a method that has none."""
+
+
+MAX_DRAFT_LENGTH = 16
+"""Drafts a round at most: a frame of `dsd` with 16 dense distributions over 50,000 tokens is 3 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainOptions:
+    """Options of the chain methods: drafts a round, and the bits of a draft probability on the wire (16 or 32)."""
+
+    draft_length: int = 3
+    precision: int = 32
+
+    def __post_init__(self) -> None:
+        fits = 1 <= self.draft_length <= MAX_DRAFT_LENGTH
+        _require(fits, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, not {self.draft_length}")
+        _require(self.precision in (16, 32), f"precision must be 16 or 32 bits, not {self.precision}")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a cloud accepts, told to the device in the handshake. Sizes in bytes, tokens or seconds as named."""
+
+    frame_bytes: int = 8 * 2**20
+    prompt_bytes: int = 256 * 2**10
+    max_tokens: int = 4096
+    sessions_per_connection: int = 8
+    handshake_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """How a model is loaded: its name (see `antiphon.models.load`), context cells, threads (0: one a core)."""
+
+    name: str
+    context: int = 4096
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        _require(self.name.strip() != "", "a model needs a name: a GGUF path, hf:repo/file, or a packaged name")
+        _require(16 <= self.context <= 2**20, f"context must be 16 to 1048576 tokens, not {self.context}")
+        _require(0 <= self.threads <= 1024, f"threads must be 0 (one a core) to 1024, not {self.threads}")
+
+
+@dataclass(frozen=True, slots=True)
+class ServeConfig:
+    """Where a cloud listens, and what it accepts."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.port <= 65535, f"port must be 0 (any free one) to 65535, not {self.port}")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One answer to write: the prompt, the method, and when to stop. `seed` None means a fresh one."""
+
+    prompt: str
+    method: str = "dssd"
+    options: NoOptions | ChainOptions = ChainOptions()
+    sampling: SamplingParams = SamplingParams()
+    max_tokens: int = 64
+    stop: tuple[str, ...] = ()
+    chat: bool = False
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        _require(self.prompt != "", "the prompt is empty: give at least one character")
+        _require(self.max_tokens >= 1, f"max-tokens must be at least 1, not {self.max_tokens}")
+        _require(all(self.stop), "a stop string is empty: give at least one character")
+        seed_fits = self.seed is None or 0 <= self.seed < 2**64
+        _require(seed_fits, f"seed must be 0 to 2^64 - 1, not {self.seed}")
+        _require(self.prompt.isascii() or _encodes(self.prompt), "the prompt is not valid Unicode text")
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Pure maths: numpy in, numpy out. Chance and time are arguments; nothing here does I/O or keeps state."""

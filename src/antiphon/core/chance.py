@@ -1,0 +1,73 @@
+"""Chance as an argument: two verbs, `bernoulli` and `categorical` (METHODS 0).
+
+Production draws from counter-based streams keyed by (seed, role, position), so a draw never depends on how many draws
+came before it elsewhere. Tests pass `antiphon.core.enumeration.EnumeratingChance`, which follows every branch.
+"""
+
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+
+from antiphon.core.distributions import Probs
+
+
+class Role(IntEnum):
+    """What a draw is for. Streams of different roles are independent, also between the two ends."""
+
+    DRAFT = 1
+    ACCEPT = 2
+    RESAMPLE = 3
+    TARGET = 4
+
+
+class Stream(Protocol):
+    """Successive draws for one role at one position."""
+
+    def bernoulli(self, probability: float) -> bool:
+        """True with this probability: a uniform number in [0, 1) is strictly below it."""
+        ...
+
+    def categorical(self, probs: Probs) -> int:
+        """An index drawn from `probs`, shape (tokens,); one of probability 0 is never drawn."""
+        ...
+
+
+class Chance(Protocol):
+    """A source of streams."""
+
+    def at(self, position: int, role: Role) -> Stream:
+        """The stream of `role` at a target position (the index of a token in the answer)."""
+        ...
+
+
+class PhiloxChance:
+    """Counter-based streams on numpy's Philox4x64-10, whose raw output is stable across numpy versions."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def at(self, position: int, role: Role) -> "PhiloxStream":
+        """The stream of `role` at `position`; the same arguments give the same stream again."""
+        return PhiloxStream(np.random.Philox(key=[self._seed, int(role)], counter=[0, 0, position, 0]))
+
+
+class PhiloxStream:
+    """Successive uniform numbers of 53 bits from one Philox generator."""
+
+    def __init__(self, generator: np.random.Philox) -> None:
+        self._generator = generator
+
+    def bernoulli(self, probability: float) -> bool:
+        """True iff u < probability, u uniform in [0, 1)."""
+        return self._uniform() < probability
+
+    def categorical(self, probs: Probs) -> int:
+        """The first index whose cumulated probability exceeds a uniform number."""
+        cumulated = np.cumsum(probs)
+        threshold = self._uniform() * cumulated[-1]
+        index = int(np.searchsorted(cumulated, threshold, side="right"))
+        return min(index, int(np.searchsorted(cumulated, cumulated[-1])))
+
+    def _uniform(self) -> float:
+        return (int(self._generator.random_raw()) >> 11) * 2.0**-53

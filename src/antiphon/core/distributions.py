@@ -1,0 +1,153 @@
+"""Logits to probabilities, and distances between distributions (METHODS 0).
+
+One function, `process`, serves every caller on both ends, so that what is sampled and what is tested are the same thing.
+Greedy decoding is sampling from a one-hot distribution: there is no other path.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from antiphon.config import SamplingParams
+
+Probs = NDArray[np.float64]
+"""Probabilities: float64, shape (tokens,), sum 1."""
+Logits = NDArray[np.float32]
+"""Logits of one or several positions: float32, shape (tokens,) or (rows, tokens)."""
+
+Quantise = Callable[[Probs], Probs]
+"""Rounds a distribution to what a wire carries; what is sent is what was sampled (METHODS 0)."""
+
+
+def exactly(probs: Probs) -> Probs:
+    """The quantiser of a wire that carries no distribution: nothing is rounded."""
+    return probs
+
+
+def process(logits: Logits, params: SamplingParams, history: Sequence[int] = ()) -> Probs:
+    """The distribution of the next token under `params`: shape (tokens,) in, shape (tokens,) out.
+
+    `history` are the ids before this position (prompt, committed tokens, drafts), seen by the penalties only. Fixed
+    order: penalties, logit bias, temperature, top-k, top-p, min-p, renormalise. Source: METHODS 0.
+    Raises ValueError if a logit is NaN or +inf, or if none is finite.
+    """
+    scores = logits.astype(np.float64)
+    if params.has_penalties and len(history):
+        _penalise(scores, params, history)
+    for token, bias in params.logit_bias:
+        scores[token] += bias
+    best = int(np.argmax(scores))
+    if not np.isfinite(scores[best]):
+        raise ValueError("the model gave logits that are not finite")
+    if params.temperature == 0:
+        return one_hot(best, len(scores))
+    probs = _softmax((scores - scores[best]) / params.temperature)
+    return _truncate(probs, params)
+
+
+def one_hot(index: int, size: int) -> Probs:
+    """The point mass at `index`, shape (size,)."""
+    probs = np.zeros(size)
+    probs[index] = 1.0
+    return probs
+
+
+def total_variation(first: Probs, second: Probs) -> float:
+    """Half the sum of absolute differences, in [0, 1]. The shorter one counts as 0 beyond its end."""
+    if len(first) < len(second):
+        first, second = second, first
+    common = len(second)
+    return float(np.abs(first[:common] - second).sum() + np.abs(first[common:]).sum()) / 2
+
+
+def fixed_point(probs: Probs, bits: int) -> NDArray[np.int64]:
+    """Round to multiples of 1 / (2^bits - 1) that sum to exactly 1: int64 counts, shape (tokens,), sum 2^bits - 1.
+
+    Every count fits in `bits` bits, a point mass too. Largest remainders get what rounding down left over (lowest id on a
+    tie). So the sum and every single value are exact on the wire: the law that is sampled is the law that was sent.
+    """
+    total = 2**bits - 1
+    scaled = probs * float(total)
+    counts = np.floor(scaled).astype(np.int64)
+    missing = total - int(counts.sum())
+    if missing > 0:
+        counts[_largest(scaled - counts, missing)] += 1
+    elif missing < 0:  # the input summed to a little more than 1
+        counts[np.argmax(counts)] += missing
+    return counts
+
+
+def from_fixed_point(counts: NDArray[np.int64], bits: int) -> Probs:
+    """The probabilities that `fixed_point` counts stand for."""
+    return counts / float(2**bits - 1)
+
+
+def quantise_fixed(bits: int) -> Quantise:
+    """The quantiser of `fixed_point` at so many bits."""
+    return lambda probs: from_fixed_point(fixed_point(probs, bits), bits)
+
+
+def quantise_float32(probs: Probs) -> Probs:
+    """The quantiser of float32 on the wire."""
+    return from_float32(to_float32(probs))
+
+
+def to_float32(probs: Probs) -> NDArray[np.float32]:
+    """The float32 values that stand for a distribution on the wire; see `from_float32`."""
+    return probs.astype(np.float32)
+
+
+def from_float32(values: NDArray[np.float32]) -> Probs:
+    """The distribution that both ends use for these float32 values: they are normalised again in float64.
+
+    Within 2^-24 of what `to_float32` was given, in total variation. Raises ValueError if a value is negative or not
+    finite, or if they do not sum to 1 within 0.001.
+    """
+    probs = values.astype(np.float64)
+    mass = float(probs.sum())
+    if not abs(mass - 1) <= 1e-3 or bool((probs < 0).any()):
+        raise ValueError("they are negative, not finite, or do not sum to 1")
+    return probs / mass
+
+
+def _softmax(scores: NDArray[np.float64]) -> Probs:
+    probs: Probs = np.exp(scores)
+    probs /= probs.sum()
+    return probs
+
+
+def _penalise(scores: NDArray[np.float64], params: SamplingParams, history: Sequence[int]) -> None:
+    seen, counts = np.unique(np.asarray(history, dtype=np.int64), return_counts=True)
+    values = scores[seen]
+    scaled = np.where(values > 0, values / params.repetition_penalty, values * params.repetition_penalty)
+    scores[seen] = scaled - params.presence_penalty - params.frequency_penalty * counts
+
+
+def _truncate(probs: Probs, params: SamplingParams) -> Probs:
+    if 0 < params.top_k < len(probs):
+        probs = _keep(probs, _largest(probs, params.top_k))
+    if params.top_p < 1:
+        order = np.argsort(-probs, kind="stable")
+        count = int(np.searchsorted(np.cumsum(probs[order]), params.top_p)) + 1
+        probs = _keep(probs, order[:count])
+    if params.min_p > 0:
+        probs = _keep(probs, np.flatnonzero(probs >= params.min_p * probs.max()))
+    return probs
+
+
+def _keep(probs: Probs, indices: NDArray[np.intp]) -> Probs:
+    kept = np.zeros_like(probs)
+    kept[indices] = probs[indices]
+    kept /= kept.sum()
+    return kept
+
+
+def _largest(values: NDArray[np.float64], count: int) -> NDArray[np.intp]:
+    """The indices of the `count` largest values; of equal ones at the border, the lowest indices."""
+    if count == 0:
+        return np.empty(0, dtype=np.intp)
+    border = np.partition(values, len(values) - count)[len(values) - count]
+    above = np.flatnonzero(values > border)
+    ties = np.flatnonzero(values == border)[: count - len(above)]
+    return np.concatenate([above, ties])

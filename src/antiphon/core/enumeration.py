@@ -1,0 +1,72 @@
+"""The exact output law of real code, summed over every branch instead of sampled (METHODS 0).
+
+`output_law(run)` calls `run(chance)` once for each path through its draws and adds up the probabilities of what it
+returns. The code under test is the production code of both halves; only the source of chance is another.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from antiphon.core.chance import Role
+from antiphon.core.distributions import Probs
+
+Outcome = TypeVar("Outcome", bound=Hashable)
+
+
+class EnumeratingChance:
+    """Replays a script of choices, then takes the first possible choice at every further draw.
+
+    It is its own stream: every draw is a branch of its own, whatever its role and position.
+    """
+
+    def __init__(self, script: Sequence[int] = ()) -> None:
+        self.script = list(script)
+        self.choices: list[list[tuple[int, float]]] = []
+        self.probability = 1.0
+
+    def at(self, position: int, role: Role) -> "EnumeratingChance":
+        """The same object: enumeration needs no keys."""
+        return self
+
+    def bernoulli(self, probability: float) -> bool:
+        """Branch on both outcomes of positive probability."""
+        clipped = min(max(probability, 0.0), 1.0)
+        return bool(self._choose([(1, clipped), (0, 1.0 - clipped)]))
+
+    def categorical(self, probs: Probs) -> int:
+        """Branch on every index of positive probability; `probs` is taken as given, without normalising."""
+        return self._choose([(int(index), float(probs[index])) for index in np.flatnonzero(probs)])
+
+    def _choose(self, outcomes: list[tuple[int, float]]) -> int:
+        possible = [(value, weight) for value, weight in outcomes if weight > 0]
+        depth = len(self.choices)
+        if depth == len(self.script):
+            self.script.append(0)
+        self.choices.append(possible)
+        value, weight = possible[self.script[depth]]
+        self.probability *= weight
+        return value
+
+    def next_script(self) -> list[int] | None:
+        """The script of the next branch in depth-first order, or None after the last."""
+        script = self.script[: len(self.choices)]
+        while script:
+            script[-1] += 1
+            if script[-1] < len(self.choices[len(script) - 1]):
+                return script
+            script.pop()
+        return None
+
+
+def output_law(run: Callable[[EnumeratingChance], Outcome]) -> Mapping[Outcome, float]:
+    """The probability of every value that `run(chance)` can return. `run` must be deterministic but for `chance`."""
+    law: defaultdict[Outcome, float] = defaultdict(float)
+    script: list[int] | None = []
+    while script is not None:
+        chance = EnumeratingChance(script)
+        law[run(chance)] += chance.probability
+        script = chance.next_script()
+    return dict(law)

@@ -1,0 +1,23 @@
+"""The methods: one file each, a device half beside a cloud half, both generators without I/O (METHODS 2).
+
+A new method is a new file and a line here, or an entry of one's own mapping handed to `Device` and `Cloud`:
+docs/adding-a-method.md.
+"""
+
+from collections.abc import Mapping
+
+from antiphon.errors import UsageError
+from antiphon.methods.base import Method
+from antiphon.methods.cloud_only import CLOUD
+from antiphon.methods.device_only import DEVICE
+from antiphon.methods.dsd import DSD
+from antiphon.methods.dssd import DSSD
+
+METHODS: Mapping[str, Method] = {method.name: method for method in (CLOUD, DEVICE, DSD, DSSD)}
+
+
+def find(name: str, methods: Mapping[str, Method] = METHODS) -> Method:
+    """The method of this name. Raises UsageError, naming those that there are."""
+    if name not in methods:
+        raise UsageError(f"there is no method {name!r}: use one of {', '.join(sorted(methods))}")
+    return methods[name]

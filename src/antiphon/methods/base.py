@@ -1,0 +1,101 @@
+"""What a method is, and what its two halves are given."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from antiphon.config import ChainOptions
+from antiphon.core.chance import Chance
+from antiphon.methods.drafter import Drafter
+from antiphon.methods.effects import Finish, Half
+from antiphon.methods.verifier import Verifier
+from antiphon.vocabulary import CommonVocabulary
+
+
+class Transcript:
+    """The committed tokens of one answer, by wire number, and whether it is finished. Both ends keep the same one."""
+
+    def __init__(self, ends: frozenset[int], limit: int) -> None:
+        self.numbers: list[int] = []
+        self.finish: Finish | None = None
+        self._ends, self._limit = ends, limit
+
+    @property
+    def position(self) -> int:
+        """The index of the next token in the answer."""
+        return len(self.numbers)
+
+    @property
+    def remaining(self) -> int:
+        """Tokens that may still be committed."""
+        return self._limit - self.position
+
+    def is_end(self, number: int) -> bool:
+        """True if this token ends the answer."""
+        return number in self._ends
+
+    def commit(self, number: int) -> None:
+        """Add a token; the answer finishes at an end-of-sequence token (which is part of it) or at its longest."""
+        if self.finish is not None:
+            raise RuntimeError("a finished answer takes no more tokens")
+        self.numbers.append(number)
+        if self.is_end(number):
+            self.finish = Finish.END
+        elif self.remaining == 0:
+            self.finish = Finish.LENGTH
+
+
+@dataclass(slots=True)
+class DeviceSide:
+    """What a device half works with. `drafter` is None for a method that needs no model here."""
+
+    common: CommonVocabulary
+    transcript: Transcript
+    chance: Chance
+    drafter: Drafter | None = None
+
+
+@dataclass(slots=True)
+class CloudSide:
+    """What a cloud half works with."""
+
+    common: CommonVocabulary
+    transcript: Transcript
+    chance: Chance
+    verifier: Verifier
+
+
+class DeviceHalf(Protocol):
+    """The device's half of a method, for one answer."""
+
+    def __init__(self, side: DeviceSide, options: Any) -> None: ...
+
+    def run(self) -> Half:
+        """Write the answer."""
+        ...
+
+
+class CloudHalf(Protocol):
+    """The cloud's half of a method, for one answer."""
+
+    def __init__(self, side: CloudSide, options: Any) -> None: ...
+
+    def run(self) -> Half:
+        """Serve the answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method: its promise and its two halves.
+
+    exact: the emitted tokens have the cloud model's own law. drafts: it needs a model on the device. cloud: None if the
+    device works alone. options: the dataclass of its options; its defaults are the method's.
+    """
+
+    name: str
+    summary: str
+    exact: bool
+    device: type[DeviceHalf]
+    cloud: type[CloudHalf] | None
+    drafts: bool = True
+    options: type = ChainOptions

@@ -1,0 +1,189 @@
+"""The round that all chain methods share; a method fills in what crosses the link and where a token is resampled.
+
+A round: the device drafts N tokens and sends them; the cloud scores them in one pass, tests them in order, and answers how
+many stand. A `Draft` carries the token that the device resampled in the last round, if it did; then the ids; then what the
+method adds. A `Verdict` carries the accepted count, then the next token or what the device needs to draw it.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from antiphon.config import ChainOptions
+from antiphon.core.acceptance import accepts
+from antiphon.core.chance import Role
+from antiphon.core.distributions import Probs, Quantise, exactly, quantise_fixed
+from antiphon.errors import ProtocolError
+from antiphon.methods.base import CloudSide, DeviceSide
+from antiphon.methods.drafter import Drafted, Drafter
+from antiphon.methods.effects import Emit, Emitted, Half, Kind, Receive, Send, expect
+from antiphon.methods.verifier import Targets
+from antiphon.wire.messages import Draft, Verdict
+from antiphon.wire.packing import Reader, Writer
+
+Proposal = TypeVar("Proposal", bound="Proposed")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A draft as the cloud knows it: its wire number and the probability with which it was drawn."""
+
+    number: int
+    prob: float
+
+
+class ChainDevice:
+    """The device's half. A method says how it packs its drafts and how it reads the token after the accepted ones."""
+
+    def __init__(self, side: DeviceSide, options: ChainOptions) -> None:
+        if side.drafter is None:
+            raise ValueError("this method drafts, so it needs a model on the device")
+        self.side, self.options = side, options
+        self.drafter: Drafter = side.drafter
+        self.quantise: Quantise = quantise_fixed(options.precision)
+        self.round = 0
+        self.owed: int | None = None  # resampled here, not yet known to the cloud
+
+    def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
+        """Write what the method sends with the ids of `drafts`."""
+        raise NotImplementedError
+
+    def corrected(self, reader: Reader, drafts: Sequence[Drafted], accepted: int) -> Generator[Any, Any, int]:
+        """The token after a rejection: read from the verdict, or drawn here and then set as `owed`."""
+        yield from ()
+        return reader.number(self.side.common.target_bits, self.side.common.target_size, "the correction")
+
+    def run(self) -> Half:
+        """Draft and commit, round after round."""
+        transcript = self.side.transcript
+        while transcript.finish is None:
+            yield from self._round()
+        if self.owed is not None:
+            yield self._send([])
+        return transcript.finish
+
+    def _round(self) -> Generator[Any, Any, None]:
+        transcript = self.side.transcript
+        count = min(self.options.draft_length, transcript.remaining - 1)
+        position, chance = transcript.position, self.side.chance
+        drafts = yield from self.drafter.draft(count, position, chance, self.quantise, transcript.is_end)
+        yield self._send(drafts)
+        verdict = expect((yield Receive()), Verdict, self.round)
+        committed = yield from self._committed(verdict, drafts)
+        for token in committed:
+            transcript.commit(token.number)
+        self.drafter.commit([token.number for token in committed])
+        self.round += 1
+        yield Emit(tuple(committed), drafted=len(drafts))
+
+    def _send(self, drafts: Sequence[Drafted]) -> Send:
+        writer, common = Writer(), self.side.common
+        if self.owed is not None:
+            writer.number(self.owed, common.target_bits)
+        for draft in drafts:
+            writer.number(draft.number, common.common_bits)
+        self.pack(writer, drafts)
+        self.owed = None
+        return Send(Draft(self.round, len(drafts), writer.finish()))
+
+    def _committed(self, verdict: Verdict, drafts: Sequence[Drafted]) -> Generator[Any, Any, list[Emitted]]:
+        accepted, reader, common = verdict.accepted, Reader(verdict.payload), self.side.common
+        if accepted > len(drafts):
+            raise ProtocolError(f"{accepted} drafts were accepted, but only {len(drafts)} were sent", "out-of-range")
+        committed = [Emitted(draft.number, Kind.ACCEPTED) for draft in drafts[:accepted]]
+        ended = committed and self.side.transcript.is_end(committed[-1].number)
+        if not ended and accepted == len(drafts):
+            bonus = reader.number(common.target_bits, common.target_size, "the bonus token")
+            committed.append(Emitted(bonus, Kind.BONUS))
+        elif not ended:
+            correction = yield from self.corrected(reader, drafts, accepted)
+            committed.append(Emitted(correction, Kind.CORRECTION))
+        reader.finish()
+        return committed
+
+
+class ChainCloud(Generic[Proposal]):
+    """The cloud's half. A method says how it reads drafts and how it settles a rejection."""
+
+    device_resamples: ClassVar[bool] = False
+    """After a rejection the device draws the token and sends it with its next drafts."""
+
+    def __init__(self, side: CloudSide, options: ChainOptions) -> None:
+        self.side, self.options = side, options
+        self.quantise: Quantise = exactly
+        self.round = 0
+        self._owed = False
+
+    def unpack(self, reader: Reader, numbers: Sequence[int]) -> list[Proposal]:
+        """Read what the method sends with the ids."""
+        raise NotImplementedError
+
+    def correct(self, writer: Writer, target: Probs, draft: Proposal, position: int) -> Generator[Any, Any, int | None]:
+        """Settle a rejection: write the token, or what the device needs to draw it (then None)."""
+        raise NotImplementedError
+
+    def run(self) -> Half:
+        """Test and answer, round after round."""
+        yield self.side.verifier.prefill()
+        while (finish := self.side.transcript.finish) is None:
+            message = expect((yield Receive()), Draft, self.round)
+            yield from self._answer(message)
+        return finish
+
+    def _answer(self, message: Draft) -> Generator[Any, Any, None]:
+        drafts = self._drafts(message)
+        if self.side.transcript.finish is not None:  # the token that the device owed was the last
+            return
+        targets = yield from self.side.verifier.score([draft.number for draft in drafts], self.quantise)
+        accepted = self._test(drafts, targets)
+        writer = Writer()
+        token = yield from self._next(writer, targets, drafts, accepted)
+        self._commit([draft.number for draft in drafts[:accepted]] + ([] if token is None else [token]))
+        yield Send(Verdict(self.round, accepted, writer.finish()))
+        self.round += 1
+
+    def _drafts(self, message: Draft) -> list[Proposal]:
+        reader, common, transcript = Reader(message.payload), self.side.common, self.side.transcript
+        if self._owed:
+            self._owed = False
+            self._commit([reader.number(common.target_bits, common.target_size, "the resampled token")])
+        room = 0 if transcript.finish else min(self.options.draft_length, transcript.remaining - 1)
+        if message.count > room:
+            raise ProtocolError(f"{message.count} drafts came where at most {room} fit", "out-of-range")
+        numbers = [
+            reader.number(common.common_bits, common.size, f"the id of draft {index + 1}") for index in range(message.count)
+        ]
+        drafts = self.unpack(reader, numbers)
+        reader.finish()
+        return drafts
+
+    def _test(self, drafts: Sequence[Proposal], targets: Targets) -> int:
+        transcript, chance = self.side.transcript, self.side.chance
+        for index, draft in enumerate(drafts):
+            stream = chance.at(transcript.position + index, Role.ACCEPT)
+            if not accepts(stream, float(targets.probs(index)[draft.number]), draft.prob):
+                return index
+            if transcript.is_end(draft.number):
+                return index + 1
+        return len(drafts)
+
+    def _next(
+        self, writer: Writer, targets: Targets, drafts: Sequence[Proposal], accepted: int
+    ) -> Generator[Any, Any, int | None]:
+        transcript = self.side.transcript
+        if accepted and transcript.is_end(drafts[accepted - 1].number):
+            return None
+        position = transcript.position + accepted
+        target = targets.probs(accepted)
+        if accepted < len(drafts):
+            self._owed = self.device_resamples
+            token = yield from self.correct(writer, target, drafts[accepted], position)
+            return token
+        bonus = self.side.chance.at(position, Role.TARGET).categorical(target)
+        writer.number(bonus, self.side.common.target_bits)
+        return bonus
+
+    def _commit(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            self.side.transcript.commit(number)
+        self.side.verifier.commit(numbers)

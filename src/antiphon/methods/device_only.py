@@ -1,0 +1,32 @@
+"""`device`: the device's model alone, without a cloud (METHODS 2). Not exact: it is the small model's answer."""
+
+from antiphon.config import NoOptions
+from antiphon.core.distributions import exactly
+from antiphon.errors import CapacityError
+from antiphon.methods.base import DeviceSide, Method
+from antiphon.methods.effects import Emit, Emitted, Half, Kind
+
+
+class DeviceOnly:
+    """Samples token after token from the device's model; wire numbers are its own ids."""
+
+    def __init__(self, side: DeviceSide, options: NoOptions) -> None:
+        if side.drafter is None:
+            raise ValueError("this method needs a model on the device")
+        self._side, self._drafter = side, side.drafter
+
+    def run(self) -> Half:
+        """One pass a token."""
+        side, transcript = self._side, self._side.transcript
+        while transcript.finish is None:
+            drafts = yield from self._drafter.draft(1, transcript.position, side.chance, exactly, transcript.is_end)
+            if not drafts:
+                raise CapacityError("the device's context is full: ask for fewer tokens or give --context more")
+            number = drafts[0].number
+            transcript.commit(number)
+            self._drafter.commit([number])
+            yield Emit((Emitted(number, Kind.LOCAL),))
+        return transcript.finish
+
+
+DEVICE = Method("device", "the device's model alone", False, DeviceOnly, None, options=NoOptions)

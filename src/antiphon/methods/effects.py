@@ -1,0 +1,135 @@
+"""What a half may ask of its driver: a method's half is a generator that yields one of these and is sent the answer.
+
+Halves know no socket, clock or thread. The same code runs under enumeration (`methods.pair`), over a real socket
+(`antiphon.device`, `antiphon.cloud`) and in virtual time.
+"""
+
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol, TypeAlias
+
+from antiphon.core.distributions import Logits
+from antiphon.errors import AntiphonError, ProtocolError
+from antiphon.models.base import Context
+from antiphon.wire.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One forward pass: rewind `context` to `keep` tokens, read `tokens`, answer the logits of the last `rows`."""
+
+    context: Context
+    keep: int
+    tokens: Sequence[int]
+    rows: int
+
+    def run(self) -> Logits:
+        """Do it; float32, shape (rows, vocabulary)."""
+        self.context.rewind(self.keep)
+        return self.context.extend(self.tokens, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a message to the other half. No answer."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """Wait for the next message of the other half. The answer is the message."""
+
+
+class Kind(StrEnum):
+    """Where a committed token came from."""
+
+    ACCEPTED = "accepted"
+    CORRECTION = "correction"
+    BONUS = "bonus"
+    STREAMED = "streamed"
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """One committed token, by its wire number."""
+
+    number: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Committed tokens for the reader, and how many drafts the round tested. No answer."""
+
+    tokens: tuple[Emitted, ...]
+    drafted: int = 0
+
+
+class Finish(StrEnum):
+    """Why an answer ended: at an end-of-sequence token, at its longest, at a stop string, or on request."""
+
+    END = "end"
+    LENGTH = "length"
+    STOP = "stop"
+    CANCELLED = "cancelled"
+
+
+Effect: TypeAlias = Step | Send | Receive | Emit
+Half: TypeAlias = Generator[Effect, Any, Finish]
+
+
+class Host(Protocol):
+    """What carries out effects: threads, a link and a screen, or their stand-ins."""
+
+    def step(self, step: Step) -> Awaitable[Logits]:
+        """Run a forward pass without blocking others."""
+        ...
+
+    def send(self, message: Message) -> Awaitable[None]:
+        """Send to the other half."""
+        ...
+
+    def receive(self) -> Awaitable[Message]:
+        """The next message of the other half."""
+        ...
+
+    def emit(self, emit: Emit) -> Awaitable[None]:
+        """Take committed tokens."""
+        ...
+
+
+async def drive(half: Half, host: Host) -> Finish:
+    """Run a half to its end on `host`. What a pass raises is raised inside the half, which may know what to do."""
+    answer: Any = None
+    resume: Callable[[Any], Effect] = half.send
+    while True:
+        try:
+            effect = resume(answer)
+        except StopIteration as stop:
+            finish: Finish = stop.value
+            return finish
+        resume, answer = half.send, None
+        match effect:
+            case Step():
+                try:
+                    answer = await host.step(effect)
+                except AntiphonError as error:
+                    resume, answer = half.throw, error
+            case Send(message):
+                await host.send(message)
+            case Receive():
+                answer = await host.receive()
+            case Emit():
+                await host.emit(effect)
+
+
+def expect(message: Message, kind: type[Any], turn: int | None = None) -> Any:
+    """`message` if it is of `kind` and, where given, of round `turn`. Raises ProtocolError otherwise."""
+    if not isinstance(message, kind):
+        raise ProtocolError(f"{type(message).__name__} came where {kind.__name__} was due", "out-of-turn")
+    if turn is not None and message.round != turn:
+        raise ProtocolError(f"{kind.__name__} of round {message.round} came in round {turn}", "out-of-turn")
+    return message

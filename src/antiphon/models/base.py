@@ -1,0 +1,125 @@
+"""One narrow interface for every model: open a context, extend, rewind, fork; logits out.
+
+`Context.length` is the only truth about a cache, and `rewind(length)` the only rollback. Compute is synchronous: a caller
+that must not block runs it in one worker thread, and all calls on one model come from one thread at a time.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from antiphon.core.distributions import Logits
+from antiphon.vocabulary import Vocabulary
+
+
+class Context(Protocol):
+    """The tokens that a model has read, and its cache of them."""
+
+    @property
+    def length(self) -> int:
+        """Tokens read so far."""
+        ...
+
+    def extend(self, tokens: Sequence[int], rows: int = 1) -> Logits:
+        """Read `tokens`; return the logits after each of the last `rows` of them, float32, shape (rows, vocabulary).
+
+        The array is the caller's own. Raises CapacityError, with nothing read, if the context is full, and
+        ModelError for an id that is no token.
+        """
+        ...
+
+    def rewind(self, length: int) -> None:
+        """Forget every token after the first `length`. Raises ValueError if there are fewer."""
+        ...
+
+    def fork(self) -> "Context":
+        """Another context over the same tokens; it shares what they cost. Raises CapacityError if none is left."""
+        ...
+
+    def close(self) -> None:
+        """Give the cache back. Closing twice is harmless."""
+        ...
+
+
+class Model(Protocol):
+    """A language model and its tokenizer."""
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        ...
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The bytes of every token, and which ones end an answer."""
+        ...
+
+    @property
+    def context_length(self) -> int:
+        """Tokens that one context can hold, and all open ones together."""
+        ...
+
+    @property
+    def begin(self) -> tuple[int, ...]:
+        """What stands before every prompt: the beginning-of-sequence token, or nothing."""
+        ...
+
+    @property
+    def chat_template(self) -> str | None:
+        """The Jinja2 source of the chat template, or None for a base model."""
+        ...
+
+    def open(self) -> Context:
+        """An empty context. Raises CapacityError if all are in use."""
+        ...
+
+    def tokenize(self, text: str, *, special: bool = False) -> list[int]:
+        """The tokenizer's own ids of `text`; with `special`, control tokens written out in it are recognised.
+
+        What comes out may spell other bytes than `text` (see `spell`).
+        """
+        ...
+
+    def token_id(self, piece: str) -> int | None:
+        """The id of a control token by its name, such as `<bos>`, or None."""
+        ...
+
+    def close(self) -> None:
+        """Free the model. Closing twice is harmless."""
+        ...
+
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_STRETCH = re.compile("[\udc80-\udcff]+|[^\udc80-\udcff]+")
+"""Well-formed text, or bytes that are not (as `surrogateescape` shows them)."""
+
+
+def spell(model: Model, data: bytes) -> list[int]:
+    """Ids that spell `data`: byte for byte, as far as the tokenizer can (METHODS 1).
+
+    Where the tokenizer's own ids spell something else, that stretch is spelled by single-byte tokens; a byte that has no
+    token becomes a replacement character. Never fails, whatever the bytes.
+    """
+    ids: list[int] = []
+    for stretch in _STRETCH.findall(data.decode(errors="surrogateescape")):
+        if "\udc80" <= stretch[0] <= "\udcff":
+            ids += _spell_bytes(model, stretch.encode(errors="surrogateescape"))
+        else:
+            ids += _spell_text(model, stretch)
+    return ids
+
+
+def _spell_text(model: Model, text: str) -> list[int]:
+    ids = model.tokenize(text)
+    if model.vocabulary.join(ids) == text.encode():
+        return ids
+    if len(text) == 1:
+        return _spell_bytes(model, text.encode())
+    middle = len(text) // 2
+    return _spell_text(model, text[:middle]) + _spell_text(model, text[middle:])
+
+
+def _spell_bytes(model: Model, data: bytes) -> list[int]:
+    single = model.vocabulary.single_bytes
+    unknown = model.tokenize(REPLACEMENT)
+    return [token for byte in data for token in ([single[byte]] if byte in single else unknown)]

@@ -1,0 +1,227 @@
+"""Two vocabularies: the bytes of every token, and the numbers that both ends call them by (METHODS 1).
+
+A wire number names a token of the cloud: the common tokens first, in the order of their bytes, then the cloud's others in
+the order of their ids. So a draft needs ceil(log2 |C|) bits, any token of the cloud ceil(log2 V), and a distribution over
+the common vocabulary is the head of one over all of it.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from antiphon.errors import ProtocolError
+
+Ids = NDArray[np.int32]
+
+MAX_TOKENS = 2**22
+"""Tokens of a vocabulary that is accepted from a peer."""
+_MAX_PACKED_BYTES = 2**27
+
+
+class TokenKind(IntEnum):
+    """What a token is; control and unused tokens stand for no bytes."""
+
+    NORMAL = 0
+    BYTE = 1
+    CONTROL = 2
+    UNUSED = 3
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Every token of a tokenizer as bytes.
+
+    pieces: the bytes of each id; empty for control and unused tokens. kinds: uint8, shape (tokens,), `TokenKind`.
+    canonical: bool, shape (tokens,): the one token of its bytes that stands for them. end: the id that ends an answer.
+    ends: every id that does.
+    """
+
+    pieces: tuple[bytes, ...]
+    kinds: NDArray[np.uint8]
+    canonical: NDArray[np.bool_]
+    end: int
+    ends: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """16 bytes that name this vocabulary: equal for equal token lists, on every machine."""
+        return hashlib.sha256(self._raw()).digest()[:16]
+
+    @cached_property
+    def single_bytes(self) -> dict[int, int]:
+        """The token of each byte value that has one: byte to id."""
+        tokens = np.flatnonzero(self.canonical).tolist()
+        return {self.pieces[token][0]: token for token in tokens if len(self.pieces[token]) == 1}
+
+    def join(self, tokens: Iterable[int]) -> bytes:
+        """The bytes that these ids spell."""
+        return b"".join(map(self.pieces.__getitem__, tokens))
+
+    def pack(self) -> bytes:
+        """The compressed form that crosses the link once and is cached."""
+        return zlib.compress(self._raw(), level=6)
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "Vocabulary":
+        """Read what `pack` wrote. Raises ProtocolError if it is malformed or larger than 128 MiB when unpacked."""
+        try:
+            return _parse(_inflate(packed, _MAX_PACKED_BYTES))
+        except (ValueError, IndexError, zlib.error) as error:
+            raise ProtocolError(f"the vocabulary is malformed: {error}", "bad-vocabulary") from error
+
+    def _raw(self) -> bytes:
+        sizes = np.fromiter(map(len, self.pieces), dtype="<u2", count=len(self))
+        head = np.asarray([len(self), self.end, len(self.ends), *self.ends], dtype="<i4")
+        canonical = np.packbits(self.canonical)
+        parts = (head, sizes, self.kinds, canonical)
+        return b"".join(part.tobytes() for part in parts) + b"".join(self.pieces)
+
+
+def _inflate(packed: bytes, limit: int) -> bytes:
+    inflater = zlib.decompressobj()
+    raw = inflater.decompress(packed, limit)
+    if not inflater.eof:
+        raise ValueError("it is cut short or too large")
+    return raw
+
+
+def _parse(raw: bytes) -> Vocabulary:
+    count, end, end_count = (int(x) for x in np.frombuffer(raw, "<i4", 3))
+    if not 0 < count <= MAX_TOKENS or not 0 <= end_count <= count:
+        raise ValueError(f"it claims {count} tokens")
+    cursor = 12
+    ends = tuple(int(x) for x in np.frombuffer(raw, "<i4", end_count, cursor))
+    sizes = np.frombuffer(raw, "<u2", count, cursor := cursor + 4 * end_count)
+    kinds = np.frombuffer(raw, np.uint8, count, cursor := cursor + 2 * count)
+    bits = np.frombuffer(raw, np.uint8, (count + 7) // 8, cursor := cursor + count)
+    borders = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]) + cursor + len(bits)
+    if borders[-1] != len(raw) or not all(0 <= token < count for token in (end, *ends)):
+        raise ValueError("its parts do not fit together")
+    edges = borders.tolist()
+    pieces = tuple(raw[start:stop] for start, stop in pairwise(edges))
+    return Vocabulary(pieces, kinds, np.unpackbits(bits, count=count).astype(bool), end, ends)
+
+
+@dataclass(frozen=True)
+class CommonVocabulary:
+    """The numbers that both ends call the cloud's tokens by.
+
+    size: |C|, so numbers below it are common. cloud_ids: int32, shape (cloud tokens,), number to cloud id.
+    device_ids: int32, shape (size,), number to device id; None on the cloud, which has no use for it.
+    """
+
+    size: int
+    cloud_ids: Ids
+    device_ids: Ids | None
+    pieces: tuple[bytes, ...]
+    ends: frozenset[int]
+    digest: bytes
+
+    @property
+    def target_size(self) -> int:
+        """V: the cloud's tokens."""
+        return len(self.cloud_ids)
+
+    @property
+    def common_bits(self) -> int:
+        """Bits of a common token on the wire."""
+        return bits_for(self.size)
+
+    @property
+    def target_bits(self) -> int:
+        """Bits of any token of the cloud on the wire."""
+        return bits_for(self.target_size)
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """True if every number is the cloud id itself."""
+        return bool(np.array_equal(self.cloud_ids, np.arange(self.target_size)))
+
+    @cached_property
+    def numbers(self) -> Ids:
+        """Cloud id to number: int32, shape (cloud tokens,)."""
+        inverse = np.empty_like(self.cloud_ids)
+        inverse[self.cloud_ids] = np.arange(self.target_size, dtype=np.int32)
+        return inverse
+
+    def members(self) -> bytes:
+        """Which cloud ids are common, as a compressed bitmap: all that the cloud needs to build the same numbers."""
+        flags = np.zeros(self.target_size, dtype=bool)
+        flags[self.cloud_ids[: self.size]] = True
+        return zlib.compress(np.packbits(flags).tobytes())
+
+
+def bits_for(count: int) -> int:
+    """ceil(log2(count)): bits that tell `count` things apart."""
+    return (count - 1).bit_length()
+
+
+def common_vocabulary(device: Vocabulary, cloud: Vocabulary) -> CommonVocabulary:
+    """The common vocabulary of two tokenizers (METHODS 1): bytes with one canonical token on each side, and the end.
+
+    Equal token lists give the identity on ids: the whole vocabulary, duplicates and control tokens included.
+    """
+    if device.fingerprint == cloud.fingerprint:
+        return identity(cloud)
+    ids = {piece: token for token, piece in enumerate(device.pieces) if device.canonical[token]}
+    flags = np.fromiter((piece in ids for piece in cloud.pieces), dtype=bool, count=len(cloud)) & cloud.canonical
+    flags[cloud.end] = True
+    numbered = _numbered(cloud, flags)
+    own = [ids.get(piece, device.end) for piece in numbered.pieces[: numbered.size]]
+    own[_rank_of_end(numbered, cloud)] = device.end
+    return _with_device_ids(numbered, np.asarray(own, dtype=np.int32))
+
+
+def identity(cloud: Vocabulary) -> CommonVocabulary:
+    """The numbers of two ends that share one token list: the ids themselves."""
+    ids = np.arange(len(cloud), dtype=np.int32)
+    return CommonVocabulary(len(cloud), ids, ids, cloud.pieces, frozenset(cloud.ends), cloud.fingerprint)
+
+
+def from_members(cloud: Vocabulary, members: bytes) -> CommonVocabulary:
+    """The cloud's side of `CommonVocabulary.members`.
+
+    Raises ProtocolError if it is malformed, or marks a token that cannot be common.
+    """
+    size = (len(cloud) + 7) // 8
+    try:
+        packed = _inflate(members, size + 1)
+    except (ValueError, zlib.error) as error:
+        raise ProtocolError(f"the map of common tokens is malformed: {error}", "bad-vocabulary") from error
+    flags = np.unpackbits(np.frombuffer(packed, np.uint8)).astype(bool)[: len(cloud)]
+    allowed = cloud.canonical.copy()
+    allowed[cloud.end] = True
+    if len(packed) != size or not flags[cloud.end] or bool((flags & ~allowed).any()):
+        raise ProtocolError("the map of common tokens does not fit the cloud's vocabulary", "bad-vocabulary")
+    return _numbered(cloud, flags)
+
+
+def _numbered(cloud: Vocabulary, flags: NDArray[np.bool_]) -> CommonVocabulary:
+    # The end of an answer has no bytes, so it comes first.
+    key = {token: b"" if token == cloud.end else cloud.pieces[token] for token in np.flatnonzero(flags).tolist()}
+    common = sorted(key, key=key.__getitem__)
+    cloud_ids = np.concatenate([common, np.flatnonzero(~flags)]).astype(np.int32)
+    pieces = tuple(cloud.pieces[token] for token in cloud_ids.tolist())
+    ends = frozenset(np.flatnonzero(np.isin(cloud_ids, cloud.ends)).tolist())
+    digest = hashlib.sha256(cloud.fingerprint)
+    for token in common:
+        digest.update(len(key[token]).to_bytes(4, "little") + key[token])
+    return CommonVocabulary(len(common), cloud_ids, None, pieces, ends, digest.digest()[:16])
+
+
+def _rank_of_end(common: CommonVocabulary, cloud: Vocabulary) -> int:
+    return int(np.flatnonzero(common.cloud_ids[: common.size] == cloud.end)[0])
+
+
+def _with_device_ids(common: CommonVocabulary, device_ids: Ids) -> CommonVocabulary:
+    return CommonVocabulary(common.size, common.cloud_ids, device_ids, common.pieces, common.ends, common.digest)

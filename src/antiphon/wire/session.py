@@ -1,0 +1,220 @@
+"""The state machine of a connection, without I/O: one table for both ends (docs/protocol.md).
+
+A connection greets, agrees on the common vocabulary, and is then ready for sessions, each with a small life of its own:
+
+    NEW -Hello-> GREETING -Welcome-> MATCHING [-VocabularyRequest-> FETCHING -VocabularyPart*]
+        -Common-> AGREEING [-CommonWanted-> MAPPING -CommonMap-> AGREEING] -CommonReady-> READY
+    IDLE -Open-> OPENING -Opened-> RUNNING ... -Closed or Failure-> ENDED      (Cancel: CANCELLED, until ENDED)
+
+`receive(frame, now)` gives the messages that a frame brings, `send(message, session)` the frame to send. Whatever is not in
+the table is a ProtocolError. The same table rules what this end may send, so a bug here is found here.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from antiphon.config import Limits
+from antiphon.errors import ProtocolError
+from antiphon.wire import messages as m
+
+SMALL_FRAME_BYTES = 2**20 + 4096
+"""The largest frame before a connection is ready: a map of common tokens."""
+
+
+class Side(Enum):
+    """The two ends of a connection."""
+
+    DEVICE = "device"
+    CLOUD = "cloud"
+
+    @property
+    def other(self) -> "Side":
+        """The end at the other side."""
+        return Side.CLOUD if self is Side.DEVICE else Side.DEVICE
+
+
+class State(Enum):
+    """How far a connection is."""
+
+    NEW = "new"
+    GREETING = "greeting"
+    MATCHING = "matching"
+    FETCHING = "fetching"
+    AGREEING = "agreeing"
+    MAPPING = "mapping"
+    READY = "ready"
+    CLOSED = "closed"
+
+
+class Life(Enum):
+    """How far a session is."""
+
+    IDLE = "idle"
+    OPENING = "opening"
+    RUNNING = "running"
+    CANCELLED = "cancelled"
+    ENDED = "ended"
+
+
+_DEVICE, _CLOUD = Side.DEVICE, Side.CLOUD
+
+CONNECTION: dict[tuple[State, Side, type], State] = {
+    (State.NEW, _DEVICE, m.Hello): State.GREETING,
+    (State.GREETING, _CLOUD, m.Welcome): State.MATCHING,
+    (State.MATCHING, _DEVICE, m.VocabularyRequest): State.FETCHING,
+    (State.FETCHING, _CLOUD, m.VocabularyPart): State.FETCHING,
+    (State.MATCHING, _DEVICE, m.Common): State.AGREEING,
+    (State.FETCHING, _DEVICE, m.Common): State.AGREEING,
+    (State.AGREEING, _CLOUD, m.CommonWanted): State.MAPPING,
+    (State.MAPPING, _DEVICE, m.CommonMap): State.AGREEING,
+    (State.AGREEING, _CLOUD, m.CommonReady): State.READY,
+    **{(state, side, kind): state for state in State for side in Side for kind in (m.Ping, m.Pong)},
+    **{(state, side, kind): State.CLOSED for state in State for side in Side for kind in (m.Failure, m.Goodbye)},
+}
+
+_UP = (m.Draft, m.Probe)
+_DOWN = (m.Verdict, m.Tokens, m.Probed)
+
+SESSION: dict[tuple[Life, Side, type], Life] = {
+    (Life.IDLE, _DEVICE, m.Open): Life.OPENING,
+    (Life.OPENING, _CLOUD, m.Opened): Life.RUNNING,
+    # A device need not wait for Opened before it drafts.
+    **{(life, _DEVICE, kind): life for life in (Life.OPENING, Life.RUNNING) for kind in _UP},
+    **{(Life.RUNNING, _CLOUD, kind): Life.RUNNING for kind in _DOWN},
+    **{(life, _DEVICE, m.Cancel): Life.CANCELLED for life in (Life.OPENING, Life.RUNNING)},
+    # What was on its way when the other end stopped listening is legal, and dropped.
+    **{(Life.CANCELLED, _CLOUD, kind): Life.CANCELLED for kind in (m.Opened, *_DOWN)},
+    **{(Life.ENDED, _DEVICE, kind): Life.ENDED for kind in (m.Cancel, *_UP)},
+    **{
+        (life, _CLOUD, kind): Life.ENDED
+        for life in (Life.OPENING, Life.RUNNING, Life.CANCELLED)
+        for kind in (m.Closed, m.Failure)
+    },
+}
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Bits that crossed in one direction: what methods sent, and what wrapped it."""
+
+    frames: int = 0
+    payload_bits: int = 0
+    framing_bits: int = 0
+
+    @property
+    def bits(self) -> int:
+        """All of them."""
+        return self.payload_bits + self.framing_bits
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Traffic of one session's rounds, each way; opening a session (the prompt) is counted apart."""
+
+    up: Traffic = field(default_factory=Traffic)
+    down: Traffic = field(default_factory=Traffic)
+    setup: Traffic = field(default_factory=Traffic)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message that arrived in time for someone to act on it."""
+
+    session: int
+    message: m.Message
+
+
+def no_header(size: int, side: Side) -> int:
+    """Bytes that a transport adds to a frame of `size` bytes sent by `side`: none."""
+    return 0
+
+
+class WireSession:
+    """One end of one connection. `header` tells what the transport adds to a frame, for honest counting."""
+
+    def __init__(self, side: Side, limits: Limits, *, now: float = 0.0, header: Callable[[int, Side], int] = no_header) -> None:
+        self.side = side
+        self.limits = limits
+        self.state = State.NEW
+        self.ledgers: defaultdict[int, Ledger] = defaultdict(Ledger)
+        self._header = header
+        self._deadline = now + limits.handshake_seconds
+        self._lives: dict[int, Life] = {}
+        self._newest = 0
+
+    @property
+    def closed(self) -> bool:
+        """True once either end said goodbye or failed."""
+        return self.state is State.CLOSED
+
+    def send(self, message: m.Message, session: int = 0) -> bytes:
+        """The frame of a message of this end. Raises ProtocolError if the table does not allow it now."""
+        frame = m.encode(m.Envelope(session, message))
+        self._check_size(frame)
+        self._advance(self.side, session, message)
+        self._count(self.side, session, message, len(frame))
+        return frame
+
+    def receive(self, frame: bytes, now: float = 0.0) -> list[Received]:
+        """What a frame of the other end brings. Raises ProtocolError if it is malformed, too large or out of turn."""
+        self._check_size(frame)
+        if self.state is not State.READY and now > self._deadline:
+            raise ProtocolError("the handshake took too long", "timeout")
+        envelope = m.decode(frame)
+        stale = self._advance(self.side.other, envelope.session, envelope.message)
+        self._count(self.side.other, envelope.session, envelope.message, len(frame))
+        return [] if stale else [Received(envelope.session, envelope.message)]
+
+    def life(self, session: int) -> Life:
+        """How far a session is."""
+        return self._lives.get(session, Life.ENDED if session <= self._newest else Life.IDLE)
+
+    def _check_size(self, frame: bytes) -> None:
+        ready = self.state is State.READY
+        bound = self.limits.frame_bytes if ready else min(SMALL_FRAME_BYTES, self.limits.frame_bytes)
+        if len(frame) > bound:
+            raise ProtocolError(f"the frame has {len(frame)} bytes; at most {bound} are accepted", "too-large")
+
+    def _advance(self, sender: Side, session: int, message: m.Message) -> bool:
+        if session == 0:
+            self._advance_connection(sender, message)
+            return False
+        return self._advance_session(sender, session, message)
+
+    def _advance_connection(self, sender: Side, message: m.Message) -> None:
+        after = CONNECTION.get((self.state, sender, type(message)))
+        if after is None or self.closed:
+            raise ProtocolError(f"{_name(message)} is out of turn: the connection is {self.state.value}", "out-of-turn")
+        self.state = after
+
+    def _advance_session(self, sender: Side, session: int, message: m.Message) -> bool:
+        before = self.life(session)
+        after = SESSION.get((before, sender, type(message)))
+        if after is None or self.state is not State.READY:
+            where = f"session {session} is {before.value}" if after is None else f"the connection is {self.state.value}"
+            raise ProtocolError(f"{_name(message)} is out of turn: {where}", "out-of-turn")
+        if before is Life.IDLE and len(self._lives) >= self.limits.sessions_per_connection:
+            raise ProtocolError(f"at most {self.limits.sessions_per_connection} sessions at once", "busy")
+        self._newest = max(self._newest, session)
+        if after is Life.ENDED:
+            self._lives.pop(session, None)
+        else:
+            self._lives[session] = after
+        return before is Life.ENDED or (before is Life.CANCELLED and after is Life.CANCELLED)
+
+    def _count(self, sender: Side, session: int, message: m.Message, size: int) -> None:
+        if session == 0:
+            return
+        ledger = self.ledgers[session]
+        direction = ledger.up if sender is Side.DEVICE else ledger.down
+        traffic = ledger.setup if isinstance(message, m.Open | m.Opened) else direction
+        payload = m.payload_bits(message)
+        traffic.frames += 1
+        traffic.payload_bits += payload
+        traffic.framing_bits += 8 * (size + self._header(size, sender)) - payload
+
+
+def _name(message: m.Message) -> str:
+    return type(message).__name__
