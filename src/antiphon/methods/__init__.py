@@ -12,8 +12,13 @@ from antiphon.methods.cloud_only import CLOUD
 from antiphon.methods.device_only import DEVICE
 from antiphon.methods.dsd import DSD
 from antiphon.methods.dssd import DSSD
+from antiphon.methods.probe import PROBE
 
 METHODS: Mapping[str, Method] = {method.name: method for method in (CLOUD, DEVICE, DSD, DSSD)}
+"""The methods that write answers, by name."""
+
+PROBES: Mapping[str, Method] = {PROBE.name: PROBE}
+"""What a cloud offers besides: looks at its scores."""
 
 
 def find(name: str, methods: Mapping[str, Method] = METHODS) -> Method:

@@ -32,6 +32,15 @@ class Verifier:
         logits = yield Step(self._context, keep, [self._tokens[-1], *ids], len(ids) + 1)
         return Targets(logits, [*self._tokens, *ids], self._common, self._sampling, quantise)
 
+    @property
+    def length(self) -> int:
+        """Tokens of the prompt and the committed ones."""
+        return len(self._tokens)
+
+    def rewind(self, length: int) -> None:
+        """Take back committed tokens until `length` are left; the next pass rewinds the context."""
+        del self._tokens[length:]
+
     def commit(self, numbers: Sequence[int]) -> None:
         """Append committed tokens (wire numbers)."""
         self._tokens += self._common.cloud_ids[list(numbers)].tolist()

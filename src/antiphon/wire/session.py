@@ -126,15 +126,15 @@ class Received:
     message: m.Message
 
 
-def no_header(size: int, side: Side) -> int:
-    """Bytes that a transport adds to a frame of `size` bytes sent by `side`: none."""
+def no_header(size: int, from_device: bool) -> int:
+    """Bytes that a transport adds to a frame of `size` bytes: none."""
     return 0
 
 
 class WireSession:
     """One end of one connection. `header` tells what the transport adds to a frame, for honest counting."""
 
-    def __init__(self, side: Side, limits: Limits, *, now: float = 0.0, header: Callable[[int, Side], int] = no_header) -> None:
+    def __init__(self, side: Side, limits: Limits, *, now: float = 0.0, header: Callable[[int, bool], int] = no_header) -> None:
         self.side = side
         self.limits = limits
         self.state = State.NEW
@@ -213,7 +213,7 @@ class WireSession:
         payload = m.payload_bits(message)
         traffic.frames += 1
         traffic.payload_bits += payload
-        traffic.framing_bits += 8 * (size + self._header(size, sender)) - payload
+        traffic.framing_bits += 8 * (size + self._header(size, sender is Side.DEVICE)) - payload
 
 
 def _name(message: m.Message) -> str:

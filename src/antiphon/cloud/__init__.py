@@ -1,0 +1,1 @@
+"""The cloud: sessions of many devices over one model, behind a WebSocket."""

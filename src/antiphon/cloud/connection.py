@@ -1,0 +1,214 @@
+"""One device's connection: the handshake, and a task for each of its sessions."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from antiphon import __version__
+from antiphon.cloud.service import Cloud, failure_code
+from antiphon.core.distributions import Logits
+from antiphon.errors import AntiphonError, LinkError, ProtocolError
+from antiphon.methods.effects import Emit, Step, drive
+from antiphon.net.transport import Transport
+from antiphon.net.websocket import header_bytes
+from antiphon.vocabulary import CommonVocabulary
+from antiphon.wire import messages as m
+from antiphon.wire.session import Life, Side, WireSession
+
+MESSAGES_IN_FLIGHT = 64
+"""Messages of one session that may wait to be read; a device in lockstep never has more than two."""
+
+log = logging.getLogger(__name__)
+
+
+class CloudConnection:
+    """The cloud's end of one connection. `serve` returns when it is over, however it ends."""
+
+    def __init__(self, cloud: Cloud, transport: Transport) -> None:
+        self._cloud, self._transport = cloud, transport
+        self._now = asyncio.get_running_loop().time
+        self._wire = WireSession(Side.CLOUD, cloud.limits, now=self._now(), header=header_bytes)
+        self._common: CommonVocabulary | None = None
+        self._claimed = b""
+        self._hosts: dict[int, SessionHost] = {}
+
+    async def serve(self) -> None:
+        """Serve until either end leaves. What the device does wrong is told to it in one sentence."""
+        try:
+            while not self._wire.closed:
+                await self._serve_frame()
+        except ProtocolError as error:
+            await self._fail(0, error.code, error)
+        except LinkError:
+            pass  # the device left; nobody to tell
+        finally:
+            await self._cancel_all()
+            await self._transport.close()
+
+    async def leave(self, reason: str) -> None:
+        """Say goodbye; `serve` then ends."""
+        await self._send_if_up(m.Goodbye(reason))
+        await self._transport.close(reason)
+
+    async def _serve_frame(self) -> None:
+        frame = await self._receive_in_time()
+        for received in self._wire.receive(frame, self._now()):
+            if received.session == 0:
+                await self._handle(received.message)
+            else:
+                await self._handle_session(received.session, received.message)
+
+    async def _receive_in_time(self) -> bytes:
+        if self._common is not None:
+            return await self._transport.receive()
+        try:
+            async with asyncio.timeout(self._cloud.limits.handshake_seconds):
+                return await self._transport.receive()
+        except TimeoutError as error:
+            raise ProtocolError("the handshake took too long", "timeout") from error
+
+    async def _handle(self, message: m.Message) -> None:
+        match message:
+            case m.Hello():
+                await self.send(self._welcome(message))
+            case m.VocabularyRequest():
+                await self._send_vocabulary()
+            case m.Common():
+                self._claimed = message.digest
+                await self._agree(self._cloud.known(message.digest))
+            case m.CommonMap():
+                await self._agree(await self._cloud.learn(message.members))
+            case m.Ping():
+                await self.send(m.Pong(message.data))
+            case _:
+                pass  # Pong, Goodbye and Failure need no answer
+
+    async def _handle_session(self, session: int, message: m.Message) -> None:
+        match message:
+            case m.Open():
+                host = self._hosts[session] = SessionHost(self, session)
+                host.task = asyncio.create_task(self._run(host, message))
+                host.task.add_done_callback(self._report_crash)
+            case m.Cancel():
+                await self._cancel(session)
+            case _:
+                self._hosts[session].deliver(message)
+
+    def _welcome(self, hello: m.Hello) -> m.Welcome:
+        if hello.version != m.VERSION:
+            raise ProtocolError(f"this cloud speaks version {m.VERSION} of the protocol, not {hello.version}", "version")
+        model = self._cloud.model
+        names = tuple(sorted(self._cloud.methods))
+        fingerprint, context = model.vocabulary.fingerprint, model.context_length
+        return m.Welcome(m.VERSION, f"antiphon/{__version__}", model.name, fingerprint, context, names, self._cloud.limits)
+
+    async def _send_vocabulary(self) -> None:
+        packed = await self._cloud.worker.run(self._cloud.model.vocabulary.pack)
+        parts = [packed[start : start + m.PART_BYTES] for start in range(0, len(packed), m.PART_BYTES)]
+        for index, part in enumerate(parts):
+            await self.send(m.VocabularyPart(index, len(parts), part))
+
+    async def _agree(self, common: CommonVocabulary | None) -> None:
+        if common is not None and common.digest != self._claimed:
+            raise ProtocolError("the two ends compute different common vocabularies: update both", "bad-vocabulary")
+        self._common = common
+        await self.send(m.CommonWanted() if common is None else m.CommonReady())
+
+    async def _run(self, host: "SessionHost", opening: m.Open) -> None:
+        try:
+            await self._answer(host, opening)
+        except ProtocolError as error:
+            await self._fail(host.session, error.code, error)
+        except LinkError:
+            pass  # the reader of frames sees it too, and ends the connection
+        except AntiphonError as error:
+            await self._fail(host.session, failure_code(error), error)
+        finally:
+            self._hosts.pop(host.session, None)
+            self._wire.ledgers.pop(host.session, None)
+
+    async def _answer(self, host: "SessionHost", opening: m.Open) -> None:
+        if self._common is None:
+            raise ProtocolError("a session needs a common vocabulary", "out-of-turn")
+        async with self._cloud.answering(opening, self._common) as answering:
+            await host.send(m.Opened(answering.prompt_tokens))
+            finish = await drive(answering.half, host)
+        await host.send(m.Closed(finish, host.passes, host.compute_ms))
+
+    async def compute(self, call: Callable[[], Logits]) -> Logits:
+        """Run a call in the model's thread."""
+        return await self._cloud.worker.run(call)
+
+    async def send(self, message: m.Message, session: int = 0) -> None:
+        """Send a message of this end."""
+        await self._transport.send(self._wire.send(message, session))
+
+    async def _send_if_up(self, message: m.Message, session: int = 0) -> None:
+        with suppress(LinkError, ProtocolError):  # the link went down, or the other end left, in the meantime
+            await self.send(message, session)
+
+    async def _fail(self, session: int, code: str, error: AntiphonError) -> None:
+        await self._send_if_up(m.Failure(code, str(error)[:4096]), session)
+
+    async def _cancel(self, session: int) -> None:
+        host = self._hosts.get(session)
+        if host is None or host.task is None:
+            return
+        host.task.cancel()
+        await asyncio.wait([host.task])
+        if self._wire.life(session) is not Life.ENDED:
+            await self._send_if_up(m.Closed("cancelled", host.passes, host.compute_ms), session)
+
+    async def _cancel_all(self) -> None:
+        for session in list(self._hosts):
+            await self._cancel(session)
+
+    def _report_crash(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a session failed by a fault of Antiphon", exc_info=error)
+            self._closing = asyncio.create_task(self.leave("the cloud failed: its log says why"))
+
+
+class SessionHost:
+    """One session: its inbox, its costs, and what its cloud half asks for."""
+
+    def __init__(self, connection: CloudConnection, session: int) -> None:
+        self.session = session
+        self.task: asyncio.Task[None] | None = None
+        self.passes = 0
+        self.compute_ms = 0.0
+        self._connection = connection
+        self._inbox: asyncio.Queue[m.Message] = asyncio.Queue(MESSAGES_IN_FLIGHT)
+
+    def deliver(self, message: m.Message) -> None:
+        """Take a message of the device half. Raises ProtocolError if too many wait."""
+        try:
+            self._inbox.put_nowait(message)
+        except asyncio.QueueFull as error:
+            raise ProtocolError("too many messages wait to be read: wait for answers", "busy") from error
+
+    async def step(self, step: Step) -> Logits:
+        """Run a pass in the model's thread; those that score something are counted."""
+
+        def timed() -> Logits:
+            started = time.perf_counter()
+            try:
+                return step.run()
+            finally:
+                self.compute_ms += 1000 * (time.perf_counter() - started)
+
+        self.passes += step.rows > 0
+        return await self._connection.compute(timed)
+
+    async def send(self, message: m.Message) -> None:
+        """Send to the device half."""
+        await self._connection.send(message, self.session)
+
+    async def receive(self) -> m.Message:
+        """The next message of the device half."""
+        return await self._inbox.get()
+
+    async def emit(self, emit: Emit) -> None:
+        """Nobody reads here."""

@@ -1,0 +1,143 @@
+"""What a cloud offers, apart from any connection: its model, its methods, and room for answers."""
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from antiphon.config import MAX_DRAFT_LENGTH, Limits
+from antiphon.core.chance import PhiloxChance
+from antiphon.errors import CapacityError, ModelError, UsageError
+from antiphon.methods import METHODS, PROBES, find
+from antiphon.methods.base import CloudSide, Method, Transcript
+from antiphon.methods.effects import Half
+from antiphon.methods.verifier import Verifier
+from antiphon.models.base import Model
+from antiphon.models.chat import prompt_ids
+from antiphon.net.worker import Worker
+from antiphon.vocabulary import CommonVocabulary, from_members, identity
+from antiphon.wire.messages import Open
+
+COMMONS_KEPT = 16
+"""Common vocabularies kept for devices to come back to; each is a few megabytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """An answer that a session has begun: the cloud half, and how many tokens its prompt has."""
+
+    half: Half
+    prompt_tokens: int
+
+
+class Cloud:
+    """One model, served to many devices. Forward passes go one after the other, in the order in which they are asked for."""
+
+    def __init__(self, model: Model, limits: Limits | None = None, methods: Mapping[str, Method] = METHODS) -> None:
+        self.model = model
+        self.limits = limits or Limits()
+        self.methods = {name: method for name, method in {**methods, **PROBES}.items() if method.cloud is not None}
+        self.worker = Worker()
+        self._reserved = 0
+        self._commons: OrderedDict[bytes, CommonVocabulary] = OrderedDict()
+        self._remember(identity(model.vocabulary))
+
+    def close(self) -> None:
+        """Free the model, once its pass under way is over."""
+        self.worker.close()
+        self.model.close()
+
+    def known(self, digest: bytes) -> CommonVocabulary | None:
+        """The common vocabulary of this digest, if a device has brought it already."""
+        if digest in self._commons:
+            self._commons.move_to_end(digest)
+        return self._commons.get(digest)
+
+    async def learn(self, members: bytes) -> CommonVocabulary:
+        """The common vocabulary that a device describes. Raises ProtocolError if it does not fit the model's own."""
+        common = await self.worker.run(lambda: from_members(self.model.vocabulary, members))
+        self._remember(common)
+        return common
+
+    @asynccontextmanager
+    async def answering(self, opening: Open, common: CommonVocabulary) -> AsyncIterator[Answering]:
+        """Room for one answer, and its cloud half. Raises UsageError or CapacityError: one sentence for the device."""
+        method, options = self._method(opening)
+        self._check(opening)
+        prompt = await self.worker.run(lambda: prompt_ids(self.model, opening.prompt, chat=opening.chat))
+        cells = len(prompt) + opening.max_tokens + MAX_DRAFT_LENGTH
+        self._reserve(cells, len(prompt))
+        try:
+            context = await self.worker.run(self.model.open)
+            try:
+                verifier = Verifier(context, prompt, common, opening.sampling)
+                transcript = Transcript(common.ends, opening.max_tokens)
+                side = CloudSide(common, transcript, PhiloxChance(opening.seed), verifier)
+                assert method.cloud is not None  # only such methods are offered
+                yield Answering(method.cloud(side, options).run(), len(prompt))
+            finally:
+                await self.worker.run(context.close)
+        finally:
+            self._reserved -= cells
+
+    async def generate_one(self) -> None:
+        """Really generate a token: what a health check should know."""
+
+        def once() -> None:
+            context = self.model.open()
+            try:
+                context.extend([self.model.vocabulary.end])
+            finally:
+                context.close()
+
+        await self.worker.run(once)
+
+    def _remember(self, common: CommonVocabulary) -> None:
+        self._commons[common.digest] = common
+        if len(self._commons) > COMMONS_KEPT:
+            self._commons.popitem(last=False)
+
+    def _method(self, opening: Open) -> tuple[Method, Any]:
+        method = find(opening.method, self.methods)
+        try:
+            return method, msgspec.convert(opening.options, method.options, strict=True)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"an option of {method.name} does not fit: {error}") from error
+
+    def _check(self, opening: Open) -> None:
+        size = len(opening.prompt.encode())
+        if size > self.limits.prompt_bytes:
+            raise UsageError(f"the prompt has {size} bytes; this cloud takes at most {self.limits.prompt_bytes}")
+        if not 1 <= opening.max_tokens <= self.limits.max_tokens:
+            raise UsageError(f"max-tokens must be 1 to {self.limits.max_tokens} here, not {opening.max_tokens}")
+        if opening.seed >= 2**64:
+            raise UsageError("the seed must be below 2^64")
+        vocabulary_size = len(self.model.vocabulary)
+        if not all(0 <= token < vocabulary_size for token, _ in opening.sampling.logit_bias):
+            raise UsageError(f"a logit bias names a token that {self.model.name} does not have")
+
+    def _reserve(self, cells: int, prompt_tokens: int) -> None:
+        room = self.model.context_length
+        if cells > room:
+            longest = max(0, room - (cells - prompt_tokens))
+            raise UsageError(
+                f"the prompt has {prompt_tokens} tokens, but with this max-tokens at most {longest} fit into the cloud's "
+                f"context of {room}: shorten the prompt, or ask for fewer tokens"
+            )
+        if self._reserved + cells > room:
+            raise CapacityError("the cloud is full at the moment: try again shortly")
+        self._reserved += cells
+
+
+def failure_code(error: Exception) -> str:
+    """The code that a refusal carries on the wire."""
+    match error:
+        case CapacityError():
+            return "busy"
+        case ModelError():
+            return "model"
+        case _:
+            return "refused"

@@ -1,0 +1,189 @@
+"""An answer as it grows: bytes to text at complete characters, stop strings, and the figures of how it went."""
+
+import codecs
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from antiphon.methods.effects import Emit, Emitted, Finish, Kind
+from antiphon.vocabulary import CommonVocabulary
+from antiphon.wire.messages import Closed
+from antiphon.wire.session import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of text to show, and where its last token came from."""
+
+    text: str
+    kind: Kind
+
+
+class TextStream:
+    """Bytes in, text out at complete UTF-8 characters, held back while it could be the start of a stop string."""
+
+    def __init__(self, stop: Sequence[str] = ()) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._stop = stop
+        self._held = ""
+        self.stopped = False
+
+    def feed(self, data: bytes, *, final: bool = False) -> str:
+        """The text that can be shown now. With `final`, what was held back too, broken characters replaced."""
+        if self.stopped:
+            return ""
+        text = self._held + self._decoder.decode(data, final)
+        found = [index for stop in self._stop if (index := text.find(stop)) >= 0]
+        if found:
+            self.stopped, self._held = True, ""
+            return text[: min(found)]
+        keep = 0 if final else self._held_back(text)
+        self._held = text[len(text) - keep :]
+        return text[: len(text) - keep]
+
+    def _held_back(self, text: str) -> int:
+        sizes = (size for stop in self._stop for size in range(len(stop) - 1, 0, -1) if text.endswith(stop[:size]))
+        return max(sizes, default=0)
+
+
+class Answer:
+    """The tokens, text and times of one answer."""
+
+    def __init__(self, common: CommonVocabulary, stop: Sequence[str], started: float) -> None:
+        self.numbers: list[int] = []
+        self.text = ""
+        self.kinds: Counter[Kind] = Counter()
+        self.rounds = 0
+        self.drafted = 0
+        self._common, self._started = common, started
+        self._stream = TextStream(stop)
+        self._times: list[float] = []
+
+    @property
+    def stopped(self) -> bool:
+        """True once a stop string came."""
+        return self._stream.stopped
+
+    def take(self, emit: Emit, now: float) -> list[Piece]:
+        """Add the tokens of a round. After a stop string neither its text nor the tokens behind it count."""
+        self.rounds += 1
+        self.drafted += emit.drafted
+        pieces: list[Piece] = []
+        for token in emit.tokens:
+            if not self.stopped:
+                pieces += self._take(token, now)
+        if self.stopped:
+            self._trim()
+        return pieces
+
+    def end(self) -> list[Piece]:
+        """The text that was held back, when nothing more comes."""
+        return self._show(b"", Kind.LOCAL, final=True)
+
+    def _take(self, token: Emitted, now: float) -> list[Piece]:
+        self.numbers.append(token.number)
+        self.kinds[token.kind] += 1
+        self._times.append(now)
+        data = b"" if token.number in self._common.ends else self._common.pieces[token.number]
+        return self._show(data, token.kind)
+
+    def _trim(self) -> None:
+        """Drop the tokens that lie wholly behind the text."""
+        size = len(self.text.encode())
+        while self.numbers and len(b"".join(map(self._common.pieces.__getitem__, self.numbers[:-1]))) >= size:
+            self.numbers.pop()
+
+    def _show(self, data: bytes, kind: Kind, *, final: bool = False) -> list[Piece]:
+        text = self._stream.feed(data, final=final)
+        self.text += text
+        return [Piece(text, kind)] if text else []
+
+    @property
+    def committed(self) -> int:
+        """Tokens that were committed, those of a stop string included."""
+        return len(self._times)
+
+    @property
+    def first_token_s(self) -> float:
+        """Seconds from the request to the first token."""
+        return self._times[0] - self._started
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the request to the last token."""
+        return self._times[-1] - self._started
+
+    def intervals(self) -> list[float]:
+        """Seconds between tokens that follow each other; those of one round arrive together, 0 apart."""
+        return [after - before for before, after in zip(self._times, self._times[1:], strict=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An answer and its figures; `as_json` names them as the command line prints them."""
+
+    method: str
+    exact: bool
+    finish_reason: Finish
+    answer: Answer
+    token_ids: tuple[int, ...]
+    seed: int
+    ledger: Ledger
+    closed: Closed | None
+    prompt_tokens: int | None
+
+    def as_json(self) -> dict[str, object]:
+        """The figures by name; None where a figure does not exist for the method."""
+        return {
+            "method": self.method,
+            "exact": self.exact,
+            "finish_reason": self.finish_reason.value,
+            "text": self.answer.text,
+            "seed": self.seed,
+            "prompt_tokens": self.prompt_tokens,
+            "token_ids": list(self.token_ids),
+            **self._work(),
+            **self._bits(),
+            **self._times(),
+        }
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the answer, its end included, a stop string not."""
+        return len(self.token_ids)
+
+    def _work(self) -> dict[str, object]:
+        kinds = self.answer.kinds
+        accepted = kinds[Kind.ACCEPTED]
+        tested = accepted + kinds[Kind.CORRECTION]
+        rounds = self.answer.rounds if self.answer.drafted else None
+        return {
+            "tokens": self.tokens,
+            "rounds": rounds,
+            "tokens_per_round": self.answer.committed / rounds if rounds else None,
+            "drafted": self.answer.drafted,
+            "accepted": accepted,
+            "acceptance_rate": accepted / tested if tested else None,
+            "cloud_passes_per_token": self.closed.passes / self.answer.committed if self.closed else 0.0,
+            "cloud_ms_per_token": self.closed.compute_ms / self.answer.committed if self.closed else 0.0,
+        }
+
+    def _bits(self) -> dict[str, object]:
+        figures: dict[str, object] = {}
+        for name, traffic in (("uplink", self.ledger.up), ("downlink", self.ledger.down)):
+            figures[f"{name}_bits_per_token"] = traffic.bits / self.answer.committed
+            figures[f"{name}_payload_bits_per_token"] = traffic.payload_bits / self.answer.committed
+            figures[f"{name}_framing_bits_per_token"] = traffic.framing_bits / self.answer.committed
+        return {**figures, "setup_bits": self.ledger.setup.bits}
+
+    def _times(self) -> dict[str, object]:
+        intervals = self.answer.intervals()
+        deciles = statistics.quantiles(intervals, n=10, method="inclusive") if len(intervals) > 1 else intervals * 9
+        return {
+            "ttft_s": self.answer.first_token_s,
+            "itl_p50_s": deciles[4] if deciles else None,
+            "itl_p90_s": deciles[8] if deciles else None,
+            "seconds": self.answer.seconds,
+            "tokens_per_s": self.answer.committed / self.answer.seconds if self.answer.seconds > 0 else None,
+        }

@@ -1,0 +1,92 @@
+"""`--check`: is an answer the very one that the cloud's model alone writes? And if not, is it a near tie or a fault?
+
+At temperature 0 every exact method must print the text of `cloud`. Logits of one model can differ in the last digits with
+the width of a pass, so two tokens that score almost the same may change places: that, and only that, is a near tie. It is
+judged by measured noise: the cloud scores the common beginning by both widths, and a gap that the largest difference of two
+logits can bridge (twice the noise) is a near tie. Any other difference is a fault.
+"""
+
+from dataclasses import dataclass, replace
+
+from antiphon.config import MAX_DRAFT_LENGTH, NoOptions, Request
+from antiphon.core.chance import PhiloxChance
+from antiphon.device.answer import Result
+from antiphon.device.connection import Connection
+from antiphon.device.generate import Device, drive_session
+from antiphon.errors import UsageError
+from antiphon.methods.base import DeviceSide, Transcript
+from antiphon.methods.probe import ProbeDevice, Question
+from antiphon.wire.messages import Open, Probed
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What `--check` found. Logits are (the method's token, cloud's token) at the first difference, by two widths."""
+
+    equal: bool
+    first_difference: int | None = None
+    gap: float | None = None
+    near_tie: bool | None = None
+    noise: float | None = None
+    narrow_logits: tuple[float, float] | None = None
+    wide_logits: tuple[float, float] | None = None
+
+    def sentence(self) -> str:
+        """The finding for a person."""
+        if self.equal:
+            return "check: the same tokens as `cloud`"
+        kind = "a near tie within measured noise" if self.near_tie else "NOT a near tie: a fault"
+        return (
+            f"check: first difference at token {self.first_difference}: logits {self.narrow_logits} token by token, "
+            f"{self.wide_logits} in wide passes, gap {self.gap:.4g}, noise {self.noise:.4g}: {kind}"
+        )
+
+
+def require_checkable(request: Request) -> None:
+    """Raise UsageError unless `request` must give the same tokens as `cloud`."""
+    if request.sampling.temperature != 0:
+        raise UsageError("--check compares tokens, which only --temperature 0 makes equal for this method")
+
+
+async def check(device: Device, request: Request, result: Result, connection: Connection) -> Check:
+    """Run `cloud` beside a finished answer and compare, token for token."""
+    alone = replace(request, method="cloud", options=NoOptions(), seed=result.seed)
+    reference = await device.generate(alone, connection)
+    index = first_difference(result.answer.numbers, reference.answer.numbers)
+    if index is None:
+        return Check(equal=True)
+    ours, theirs = (answer.numbers[index : index + 1] for answer in (result.answer, reference.answer))
+    if not ours or not theirs:
+        return Check(False, index, near_tie=False)
+    question = Question(tuple(reference.answer.numbers[:index]), (ours[0], theirs[0]), _width(request))
+    return _judged(index, await probe(connection, request, question))
+
+
+async def probe(connection: Connection, request: Request, question: Question) -> Probed:
+    """What the cloud sees after the prompt of `request` and the tokens of `question`."""
+    common = connection.common
+    side = DeviceSide(common, Transcript(common.ends, 1), PhiloxChance(0))
+    half = ProbeDevice(side, question)
+    opening = Open("probe", {}, request.sampling, request.prompt, request.chat, len(question.numbers) + 1, 0)
+    session = await connection.open(opening)
+    await drive_session(half.run(), session)
+    await session.close()
+    session.ledger()
+    return half.reply
+
+
+def first_difference(first: list[int], second: list[int]) -> int | None:
+    """The first index at which two answers differ; None if they are equal."""
+    if first == second:
+        return None
+    shorter = min(len(first), len(second))
+    return next((index for index in range(shorter) if first[index] != second[index]), shorter)
+
+
+def _judged(index: int, seen: Probed) -> Check:
+    gap = abs(seen.narrow[0] - seen.narrow[1])
+    return Check(False, index, gap, gap <= 2 * seen.noise, seen.noise, seen.narrow, seen.wide)
+
+
+def _width(request: Request) -> int:
+    return getattr(request.options, "draft_length", MAX_DRAFT_LENGTH) + 1

@@ -1,0 +1,235 @@
+"""The device's end of a connection: the handshake, and the messages of each session to their reader."""
+
+import asyncio
+from contextlib import suppress
+from typing import TypeVar
+
+from antiphon import __version__
+from antiphon.cache import read_cached, write_cached
+from antiphon.config import Limits
+from antiphon.errors import AntiphonError, LinkError, ProtocolError, RemoteError
+from antiphon.models.base import Model
+from antiphon.net.transport import Transport
+from antiphon.net.websocket import dial, header_bytes
+from antiphon.net.worker import Worker
+from antiphon.vocabulary import CommonVocabulary, Vocabulary, common_vocabulary, identity
+from antiphon.wire import messages as m
+from antiphon.wire.session import Ledger, Life, Side, WireSession
+
+CLOSE_SECONDS = 10.0
+"""How long a finished session waits for the cloud's last word."""
+
+Expected = TypeVar("Expected")
+
+
+class DeviceSession:
+    """One session: what arrives for it, and what it has cost."""
+
+    def __init__(self, connection: "Connection", number: int) -> None:
+        self.number = number
+        self.prompt_tokens: int | None = None
+        self._connection = connection
+        self._inbox: asyncio.Queue[m.Message | AntiphonError] = asyncio.Queue()
+        self._closed: m.Closed | None = None
+
+    def deliver(self, arrived: m.Message | AntiphonError) -> None:
+        """Take what arrived."""
+        if isinstance(arrived, m.Opened):
+            self.prompt_tokens = arrived.prompt_tokens
+        else:
+            self._inbox.put_nowait(arrived)
+
+    async def send(self, message: m.Message) -> None:
+        """Send to the cloud half."""
+        await self._connection.send(message, self.number)
+
+    async def receive(self) -> m.Message:
+        """The next message of the cloud half. Raises what went wrong instead: RemoteError, LinkError, ProtocolError."""
+        arrived = await self._inbox.get()
+        if isinstance(arrived, AntiphonError):
+            raise arrived
+        if isinstance(arrived, m.Failure):
+            raise RemoteError(arrived.sentence, arrived.code)
+        return arrived
+
+    async def close(self) -> m.Closed:
+        """End the session, cancelling it if it runs, and give the cloud's last word with its costs."""
+        if self._connection.wire.life(self.number) in (Life.OPENING, Life.RUNNING):
+            await self.send(m.Cancel())
+        return await self.finish()
+
+    async def finish(self) -> m.Closed:
+        """The cloud's last word on a session that ends by itself."""
+        async with asyncio.timeout(CLOSE_SECONDS):
+            while not isinstance(message := await self.receive(), m.Closed):
+                pass
+        return message
+
+    def ledger(self) -> Ledger:
+        """What crossed the link for this session; asked for once, at its end."""
+        return self._connection.wire.ledgers.pop(self.number, Ledger())
+
+
+class Connection:
+    """One connection to a cloud, greeted and agreed on a common vocabulary."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.welcome: m.Welcome
+        self.common: CommonVocabulary
+        self._transport = transport
+        self._now = asyncio.get_running_loop().time
+        self.wire = WireSession(Side.DEVICE, Limits(), now=self._now(), header=header_bytes)
+        self._sessions: dict[int, DeviceSession] = {}
+        self._opened = 0
+        self._pongs: asyncio.Queue[m.Message | AntiphonError] = asyncio.Queue()
+        self._reader: asyncio.Task[None] | None = None
+        self._broken: AntiphonError | None = None
+
+    async def greet(self, model: Model | None, worker: Worker) -> None:
+        """The handshake. Raises LinkError, RemoteError or ProtocolError with one sentence; CacheError too."""
+        own = b"" if model is None else model.vocabulary.fingerprint
+        name = "" if model is None else model.name
+        await self.send(m.Hello(m.VERSION, f"antiphon/{__version__}", name, own))
+        self.welcome = await self._expect(m.Welcome)
+        self.wire.limits = self.welcome.limits
+        cloud = await self._vocabulary(model)
+        self.common = await worker.run(lambda: _common(model, cloud))
+        await self._agree()
+        self._reader = asyncio.create_task(self._read())
+
+    async def open(self, opening: m.Open) -> DeviceSession:
+        """Begin a session. Its refusal, if any, comes with the first `receive`."""
+        if self._broken is not None:
+            raise self._broken
+        self._opened += 1
+        session = self._sessions[self._opened] = DeviceSession(self, self._opened)
+        await session.send(opening)
+        return session
+
+    async def ping(self, size: int = 16) -> float:
+        """Seconds for `size` bytes to the cloud and back."""
+        started = self._now()
+        await self.send(m.Ping(bytes(size)))
+        arrived = await self._pongs.get()
+        if isinstance(arrived, AntiphonError):
+            raise arrived
+        return self._now() - started
+
+    async def close(self) -> None:
+        """Say goodbye and end the link."""
+        with suppress(LinkError, ProtocolError):
+            await self.send(m.Goodbye("done"))
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.wait([self._reader])
+        await self._transport.close()
+
+    async def send(self, message: m.Message, session: int = 0) -> None:
+        """Send a message of this end."""
+        await self._transport.send(self.wire.send(message, session))
+
+    async def _vocabulary(self, model: Model | None) -> Vocabulary:
+        fingerprint = self.welcome.vocabulary
+        if model is not None and model.vocabulary.fingerprint == fingerprint:
+            return model.vocabulary
+        key = f"vocabulary-{fingerprint.hex()}"
+        packed = read_cached(key)
+        vocabulary = _unpacked(packed, fingerprint) if packed is not None else None
+        if vocabulary is None:
+            packed = await self._fetch()
+            vocabulary = _unpacked(packed, fingerprint)
+            if vocabulary is None:
+                raise ProtocolError("the cloud sent another vocabulary than it promised", "bad-vocabulary")
+            write_cached(key, packed)
+        return vocabulary
+
+    async def _fetch(self) -> bytes:
+        await self.send(m.VocabularyRequest())
+        parts: list[bytes] = []
+        total = 1
+        while len(parts) < total:
+            part = await self._expect(m.VocabularyPart)
+            if part.index != len(parts):
+                raise ProtocolError("the parts of the cloud's vocabulary came out of order", "bad-vocabulary")
+            parts.append(part.data)
+            total = part.total
+        return b"".join(parts)
+
+    async def _agree(self) -> None:
+        await self.send(m.Common(self.common.digest, self.common.size))
+        if isinstance(await self._expect(m.CommonWanted | m.CommonReady), m.CommonWanted):
+            await self.send(m.CommonMap(self.common.members()))
+            await self._expect(m.CommonReady)
+
+    async def _expect(self, kind: type[Expected]) -> Expected:
+        """The next message of the handshake."""
+        while True:
+            for received in self.wire.receive(await self._transport.receive(), self._now()):
+                message = received.message
+                if isinstance(message, m.Failure):
+                    raise RemoteError(message.sentence, message.code)
+                if isinstance(message, m.Goodbye):
+                    raise LinkError(f"the cloud left: {message.reason}")
+                if not isinstance(message, kind):
+                    raise ProtocolError(f"{type(message).__name__} came in the handshake", "out-of-turn")
+                return message
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                for received in self.wire.receive(await self._transport.receive(), self._now()):
+                    await self._route(received.session, received.message)
+        except AntiphonError as error:
+            self._break(error)
+            if isinstance(error, ProtocolError):
+                with suppress(LinkError, ProtocolError):
+                    await self.send(m.Failure(error.code, str(error)[:4096]))
+
+    async def _route(self, session: int, message: m.Message) -> None:
+        match message:
+            case m.Pong():
+                self._pongs.put_nowait(message)
+            case m.Ping():
+                await self.send(m.Pong(message.data))
+            case m.Failure() if session == 0:
+                raise RemoteError(message.sentence, message.code)
+            case m.Goodbye():
+                raise LinkError(f"the cloud left: {message.reason}")
+            case _:
+                self._deliver(session, message)
+
+    def _deliver(self, session: int, message: m.Message) -> None:
+        self._sessions[session].deliver(message)
+        if isinstance(message, m.Closed | m.Failure):
+            del self._sessions[session]
+
+    def _break(self, error: AntiphonError) -> None:
+        self._broken = error
+        for session in self._sessions.values():
+            session.deliver(error)
+        self._pongs.put_nowait(error)
+
+
+async def connect(url: str, model: Model | None, worker: Worker) -> Connection:
+    """A greeted connection to the cloud at `url`. `model` is the device's own, if it has one."""
+    transport = await dial(url, Limits().frame_bytes)
+    connection = Connection(transport)
+    try:
+        await connection.greet(model, worker)
+    except AntiphonError:
+        await transport.close()
+        raise
+    return connection
+
+
+def _common(model: Model | None, cloud: Vocabulary) -> CommonVocabulary:
+    return identity(cloud) if model is None else common_vocabulary(model.vocabulary, cloud)
+
+
+def _unpacked(packed: bytes, fingerprint: bytes) -> Vocabulary | None:
+    """The vocabulary, if it is the one of this fingerprint."""
+    try:
+        vocabulary = Vocabulary.unpack(packed)
+    except ProtocolError:
+        return None
+    return vocabulary if vocabulary.fingerprint == fingerprint else None

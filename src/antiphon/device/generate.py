@@ -1,0 +1,169 @@
+"""Writing one answer: a device half driven over a connection, or alone."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+
+from antiphon.config import Request, SamplingParams
+from antiphon.core.chance import PhiloxChance
+from antiphon.core.distributions import Logits
+from antiphon.device.answer import Answer, Piece, Result
+from antiphon.device.connection import Connection, DeviceSession
+from antiphon.errors import ProtocolError, UsageError
+from antiphon.methods import METHODS, find
+from antiphon.methods.base import DeviceSide, Method, Transcript
+from antiphon.methods.drafter import Drafter
+from antiphon.methods.effects import Emit, Finish, Half, Step, drive
+from antiphon.models.base import Model
+from antiphon.models.chat import prompt_ids
+from antiphon.net.worker import Worker
+from antiphon.vocabulary import CommonVocabulary, identity
+from antiphon.wire.messages import Message, Open
+from antiphon.wire.session import Ledger
+
+Show = Callable[[Piece], None]
+
+
+class _StopString(Exception):  # noqa: N818 - it is no error
+    """A stop string came: the answer is over, whatever the method still plans."""
+
+
+class Device:
+    """A device: its model, if it has one, and the thread that the model computes in."""
+
+    def __init__(self, model: Model | None, methods: Mapping[str, Method] = METHODS) -> None:
+        self.model = model
+        self.methods = methods
+        self.worker = Worker()
+
+    def close(self) -> None:
+        """Free the model."""
+        self.worker.close()
+        if self.model is not None:
+            self.model.close()
+
+    async def generate(self, request: Request, connection: Connection | None, show: Show = lambda piece: None) -> Result:
+        """Write one answer, showing text as it comes. Raises one of `antiphon.errors`, one sentence each."""
+        method = find(request.method, self.methods)
+        seed = secrets.randbits(64) if request.seed is None else request.seed
+        if method.cloud is None:
+            return await self._alone(method, request, seed, show)
+        if connection is None:
+            raise UsageError(f"the method {method.name} needs a cloud: give --cloud ws://HOST:PORT")
+        return await self._together(method, request, seed, connection, show)
+
+    async def _together(self, method: Method, request: Request, seed: int, connection: Connection, show: Show) -> Result:
+        if method.name not in connection.welcome.methods:
+            known = ", ".join(connection.welcome.methods)
+            raise UsageError(f"the cloud does not know the method {method.name}: it has {known}")
+        common = connection.common
+        async with self._side(method, request, common, seed) as side:
+            answer = Answer(common, request.stop, _now())
+            session = await connection.open(_opening(request, seed))
+            host = _Host(self.worker, answer, show, session)
+            finish = await _run(method.device(side, request.options).run(), host)
+            closed = await session.close()
+        token_ids = tuple(common.cloud_ids[answer.numbers].tolist())
+        ledger, prompt_tokens = session.ledger(), session.prompt_tokens
+        return Result(method.name, method.exact, finish, answer, token_ids, seed, ledger, closed, prompt_tokens)
+
+    async def _alone(self, method: Method, request: Request, seed: int, show: Show) -> Result:
+        if self.model is None:
+            raise UsageError(f"the method {method.name} needs a model on the device: give --model")
+        common = identity(self.model.vocabulary)
+        async with self._side(method, request, common, seed) as side:
+            answer = Answer(common, request.stop, _now())
+            finish = await _run(method.device(side, request.options).run(), _Host(self.worker, answer, show, None))
+        token_ids = tuple(answer.numbers)
+        return Result(method.name, method.exact, finish, answer, token_ids, seed, Ledger(), None, None)
+
+    @asynccontextmanager
+    async def _side(self, method: Method, request: Request, common: CommonVocabulary, seed: int) -> AsyncIterator[DeviceSide]:
+        transcript, chance = Transcript(common.ends, request.max_tokens), PhiloxChance(seed)
+        if not method.drafts:
+            yield DeviceSide(common, transcript, chance)
+            return
+        model = self.model
+        if model is None:
+            raise UsageError(f"the method {method.name} drafts on the device: give --model")
+        chat = request.chat and model.chat_template is not None  # a drafter without a template drafts from the bare prompt
+        prompt = await self.worker.run(lambda: prompt_ids(model, request.prompt, chat=chat))
+        context = await self.worker.run(model.open)
+        try:
+            yield DeviceSide(common, transcript, chance, Drafter(model, context, prompt, common, request.sampling))
+        finally:
+            await self.worker.run(context.close)
+
+
+class _Host:
+    """Carries out what a device half asks for."""
+
+    def __init__(self, worker: Worker, answer: Answer, show: Show, session: DeviceSession | None) -> None:
+        self._worker, self._session = worker, session
+        self._answer, self._show = answer, show
+
+    async def step(self, step: Step) -> Logits:
+        return await self._worker.run(step.run)
+
+    async def send(self, message: Message) -> None:
+        await self._linked().send(message)
+
+    async def receive(self) -> Message:
+        return await self._linked().receive()
+
+    async def emit(self, emit: Emit) -> None:
+        for piece in self._answer.take(emit, _now()):
+            self._show(piece)
+        if self._answer.stopped:
+            raise _StopString
+
+    def finish(self) -> None:
+        """Show what was held back."""
+        for piece in self._answer.end():
+            self._show(piece)
+
+    def _linked(self) -> DeviceSession:
+        if self._session is None:
+            raise ProtocolError("a method without a cloud half sends and receives nothing")
+        return self._session
+
+
+class _LinkHost:
+    """Carries out a half that only sends and receives."""
+
+    def __init__(self, session: DeviceSession) -> None:
+        self.send = session.send
+        self.receive = session.receive
+
+    async def step(self, step: Step) -> Logits:
+        raise ProtocolError("this half has no model")
+
+    async def emit(self, emit: Emit) -> None:
+        """Nobody reads here."""
+
+
+async def drive_session(half: Half, session: DeviceSession) -> Finish:
+    """Run a half that needs no model over a session."""
+    return await drive(half, _LinkHost(session))
+
+
+async def _run(half: Half, host: _Host) -> Finish:
+    try:
+        finish = await drive(half, host)
+    except _StopString:
+        return Finish.STOP
+    finally:
+        half.close()
+    host.finish()
+    return finish
+
+
+def _opening(request: Request, seed: int) -> Open:
+    sampling: SamplingParams = request.sampling
+    return Open(request.method, asdict(request.options), sampling, request.prompt, request.chat, request.max_tokens, seed)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,1 @@
+"""Moving bytes: transports that carry frames, and the thread that a model computes in."""

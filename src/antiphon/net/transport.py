@@ -1,0 +1,57 @@
+"""What carries frames: whole byte strings, in order, to the other end."""
+
+import asyncio
+from typing import Protocol
+
+from antiphon.errors import LinkError
+
+
+class Transport(Protocol):
+    """One end of a link. A frame arrives whole and in order, or the link is down."""
+
+    async def send(self, frame: bytes) -> None:
+        """Send a frame. Raises LinkError if the link is down."""
+        ...
+
+    async def receive(self) -> bytes:
+        """The next frame. Raises LinkError if the link is down."""
+        ...
+
+    async def close(self, reason: str = "") -> None:
+        """End the link. Closing twice is harmless."""
+        ...
+
+
+class MemoryTransport:
+    """One end of a link inside this process."""
+
+    def __init__(self, inbox: "asyncio.Queue[bytes | None]", outbox: "asyncio.Queue[bytes | None]") -> None:
+        self._inbox, self._outbox, self._closed = inbox, outbox, False
+
+    async def send(self, frame: bytes) -> None:
+        """Put a frame into the other end's inbox."""
+        if self._closed:
+            raise LinkError("the link is closed")
+        await self._outbox.put(frame)
+
+    async def receive(self) -> bytes:
+        """The next frame."""
+        frame = None if self._closed else await self._inbox.get()
+        if frame is None:
+            self._closed = True
+            raise LinkError("the other end closed the link")
+        return frame
+
+    async def close(self, reason: str = "") -> None:
+        """Tell the other end that nothing more will come."""
+        if not self._closed:
+            self._closed = True
+            await self._outbox.put(None)
+            await self._inbox.put(None)
+
+
+def memory_pair() -> tuple[MemoryTransport, MemoryTransport]:
+    """Two ends of one link inside this process."""
+    up: asyncio.Queue[bytes | None] = asyncio.Queue()
+    down: asyncio.Queue[bytes | None] = asyncio.Queue()
+    return MemoryTransport(down, up), MemoryTransport(up, down)

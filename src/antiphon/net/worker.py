@@ -1,0 +1,23 @@
+"""The one thread that a model computes in, so that an event loop never blocks on a forward pass."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+class Worker:
+    """Runs calls one after the other, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
+
+    async def run(self, call: Callable[[], Result]) -> Result:
+        """The result of `call`, once its turn has come. If the caller is cancelled, a call under way still ends."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    def close(self) -> None:
+        """Wait for the call under way, drop the rest."""
+        self._executor.shutdown(cancel_futures=True)
