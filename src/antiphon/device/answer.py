@@ -153,20 +153,35 @@ class Result:
         """Tokens of the answer, its end included, a stop string not."""
         return len(self.token_ids)
 
+    @property
+    def acceptance_rate(self) -> float | None:
+        """The share of tested drafts that stood; drafts behind a rejection are not tested."""
+        accepted = self.answer.kinds[Kind.ACCEPTED]
+        tested = accepted + self.answer.kinds[Kind.CORRECTION]
+        return accepted / tested if tested else None
+
+    @property
+    def passes(self) -> int:
+        """Forward passes of the cloud, reading the prompt apart."""
+        return self.closed.passes if self.closed else 0
+
+    @property
+    def compute_ms(self) -> float:
+        """Milliseconds that the cloud's model worked, reading the prompt included."""
+        return self.closed.compute_ms if self.closed else 0.0
+
     def _work(self) -> dict[str, object]:
-        kinds = self.answer.kinds
-        accepted = kinds[Kind.ACCEPTED]
-        tested = accepted + kinds[Kind.CORRECTION]
+        committed = self.answer.committed
         rounds = self.answer.rounds if self.answer.drafted else None
         return {
             "tokens": self.tokens,
             "rounds": rounds,
-            "tokens_per_round": self.answer.committed / rounds if rounds else None,
+            "tokens_per_round": committed / rounds if rounds else None,
             "drafted": self.answer.drafted,
-            "accepted": accepted,
-            "acceptance_rate": accepted / tested if tested else None,
-            "cloud_passes_per_token": self.closed.passes / self.answer.committed if self.closed else 0.0,
-            "cloud_ms_per_token": self.closed.compute_ms / self.answer.committed if self.closed else 0.0,
+            "accepted": self.answer.kinds[Kind.ACCEPTED],
+            "acceptance_rate": self.acceptance_rate,
+            "cloud_passes_per_token": self.passes / committed,
+            "cloud_ms_per_token": self.compute_ms / committed,
         }
 
     def _bits(self) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 
@@ -23,7 +23,8 @@ from antiphon.vocabulary import CommonVocabulary, identity
 from antiphon.wire.messages import Message, Open
 from antiphon.wire.session import Ledger
 
-Show = Callable[[Piece], None]
+Show = Callable[[Sequence[Piece]], None]
+"""Called once a round with the text that it brought, perhaps none yet."""
 
 
 class _StopString(Exception):  # noqa: N818 - it is no error
@@ -44,7 +45,7 @@ class Device:
         if self.model is not None:
             self.model.close()
 
-    async def generate(self, request: Request, connection: Connection | None, show: Show = lambda piece: None) -> Result:
+    async def generate(self, request: Request, connection: Connection | None, show: Show = lambda pieces: None) -> Result:
         """Write one answer, showing text as it comes. Raises one of `antiphon.errors`, one sentence each."""
         method = find(request.method, self.methods)
         seed = secrets.randbits(64) if request.seed is None else request.seed
@@ -114,15 +115,14 @@ class _Host:
         return await self._linked().receive()
 
     async def emit(self, emit: Emit) -> None:
-        for piece in self._answer.take(emit, _now()):
-            self._show(piece)
+        self._show(self._answer.take(emit, _now()))
         if self._answer.stopped:
             raise _StopString
 
     def finish(self) -> None:
         """Show what was held back."""
-        for piece in self._answer.end():
-            self._show(piece)
+        if pieces := self._answer.end():
+            self._show(pieces)
 
     def _linked(self) -> DeviceSession:
         if self._session is None:

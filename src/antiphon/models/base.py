@@ -80,8 +80,8 @@ class Model(Protocol):
         """
         ...
 
-    def token_id(self, piece: str) -> int | None:
-        """The id of a control token by its name, such as `<bos>`, or None."""
+    def token_text(self, token: int) -> str:
+        """The written name of a token, such as `<bos>`: what chat templates put for it."""
         ...
 
     def close(self) -> None:

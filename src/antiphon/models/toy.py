@@ -89,9 +89,9 @@ class ToyModel:
             data = data[size or 1 :]
         return ids
 
-    def token_id(self, piece: str) -> int | None:
-        """Toys have no named control tokens."""
-        return None
+    def token_text(self, token: int) -> str:
+        """A toy's tokens have no names but their bytes."""
+        return self.vocabulary.pieces[token].decode(errors="replace")
 
     def close(self) -> None:
         """Nothing to free."""

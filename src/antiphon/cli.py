@@ -1,0 +1,258 @@
+"""The command line: arguments to configuration to one call. Answers go to stdout, everything else to stderr.
+
+Bad input and anything else that a person can mend is one sentence on stderr and exit code 2.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from antiphon import __version__
+from antiphon.config import ModelConfig, Request, SamplingParams, ServeConfig
+from antiphon.errors import AntiphonError, UsageError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="A small model on a device and a large one in the cloud write one answer together.",
+)
+bench = typer.Typer(no_args_is_help=True, help="Measure Antiphon.")
+app.add_typer(bench, name="bench")
+
+ModelName = Annotated[str, typer.Option(help="A GGUF file, hf:owner/repo/file.gguf, smollm2-135m or gemma3-270m.")]
+Threads = Annotated[int, typer.Option(help="Threads of the model; 0 is one a core.")]
+Context = Annotated[int, typer.Option(help="Tokens that the model's context holds.")]
+CloudUrl = Annotated[str | None, typer.Option("--cloud", help="The cloud's address, such as ws://127.0.0.1:8765.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")]
+DraftLength = Annotated[int, typer.Option(help="Tokens drafted a round.")]
+Precision = Annotated[int, typer.Option(help="Bits of a draft probability on the wire: 16 or 32.")]
+Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
+
+
+def main() -> None:
+    """Run the command line; exit code 2 for whatever a person can mend."""
+    try:
+        app()
+    except AntiphonError as error:
+        sys.exit(_complain(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+
+
+def _complain(error: AntiphonError) -> int:
+    print(f"antiphon: {error}", file=sys.stderr)  # noqa: T201
+    return 2
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"antiphon {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False) -> None:
+    pass
+
+
+@app.command()
+def serve(
+    model: ModelName,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    context: Context = 4096,
+    threads: Threads = 0,
+) -> None:
+    """Serve a cloud: the large model, for devices to connect to."""
+    from antiphon.cloud.server import address, listen
+    from antiphon.cloud.server import serve as serve_until_stopped
+    from antiphon.cloud.service import Cloud
+    from antiphon.models import load
+
+    config = ServeConfig(host, port)
+    model_config = ModelConfig(model, context, threads)
+    listener = listen(config)
+    with listener:
+        cloud = Cloud(load(model_config))
+        typer.echo(f"antiphon: {cloud.model.name} listens on {address(listener)} (Ctrl-C stops it)")
+        sys.stdout.flush()
+        try:
+            serve_until_stopped(cloud, listener)
+        finally:
+            cloud.close()
+    typer.echo("antiphon: stopped", err=True)
+
+
+@app.command()
+def generate(
+    prompt: Annotated[str, typer.Argument(help="The prompt, or - to read it from stdin.")],
+    cloud: CloudUrl = None,
+    model: Annotated[str | None, typer.Option(help="The device's model, named as in `serve`.")] = None,
+    method: Annotated[str, typer.Option(help="cloud, device, dsd or dssd.")] = "dssd",
+    draft_length: DraftLength = 3,
+    precision: Precision = 32,
+    max_tokens: int = 64,
+    temperature: Temperature = 0.7,
+    top_p: float = 1.0,
+    top_k: int = 0,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+    presence_penalty: float = 0.0,
+    frequency_penalty: float = 0.0,
+    seed: Annotated[int | None, typer.Option(help="Fresh unless given.")] = None,
+    stop: Annotated[list[str] | None, typer.Option(help="End the answer before this text; may be repeated.")] = None,
+    chat: Annotated[bool, typer.Option(help="Put the prompt into the cloud model's chat template.")] = False,
+    check: Annotated[bool, typer.Option(help="Run `cloud` beside it and compare, token for token.")] = False,
+    context: Context = 4096,
+    threads: Threads = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Write one answer: text to stdout as it comes, a summary to stderr."""
+    from antiphon.methods import find
+
+    sampling = SamplingParams(repetition_penalty, presence_penalty, frequency_penalty, (), temperature, top_k, top_p, min_p)
+    options = _options(find(method).options, draft_length, precision)
+    text = _read_stdin() if prompt == "-" else prompt
+    request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed)
+    device_config = None if model is None else ModelConfig(model, context, threads)
+    figures = asyncio.run(_generate(request, cloud, device_config, check))
+    typer.echo(_summary(figures), err=True)
+    if as_json:
+        typer.echo(json.dumps(figures))
+
+
+async def _generate(request: Request, url: str | None, model: ModelConfig | None, checked: bool) -> dict[str, Any]:
+    from antiphon.device.answer import Piece
+    from antiphon.device.check import check, require_checkable
+    from antiphon.device.session import using
+
+    def show(pieces: Sequence[Piece]) -> None:
+        typer.echo("".join(piece.text for piece in pieces), nl=False)
+
+    if checked:
+        require_checkable(request)
+    async with using(request.method, url, model) as (device, connection):
+        result = await device.generate(request, connection, show)
+        typer.echo()
+        figures = result.as_json()
+        if checked and connection is not None:
+            finding = await check(device, request, result, connection)
+            typer.echo(finding.sentence(), err=True)
+            figures["check"] = asdict(finding)
+    return figures
+
+
+def _options(kind: type, draft_length: int, precision: int) -> Any:
+    given = {"draft_length": draft_length, "precision": precision}
+    return kind(**{name: given[name] for name in kind.__dataclass_fields__ if name in given})  # type: ignore[attr-defined]
+
+
+def _read_stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the prompt on stdin is not UTF-8 (byte {error.start}): convert it first") from error
+
+
+def _summary(figures: dict[str, Any]) -> str:
+    speed, rate = figures["tokens_per_s"], figures["acceptance_rate"]
+    parts = [
+        f"{figures['method']}: {figures['tokens']} tokens",
+        f"{speed:.1f} tokens/s" if speed else "",
+        f"first after {1000 * figures['ttft_s']:.0f} ms",
+        f"{figures['tokens_per_round']:.2f} tokens a round" if figures["tokens_per_round"] else "",
+        f"{rate:.0%} of tested drafts accepted" if rate is not None else "",
+        f"{figures['uplink_bits_per_token']:,.0f} bits up and {figures['downlink_bits_per_token']:,.0f} down a token",
+        f"{figures['cloud_passes_per_token']:.2f} cloud passes a token",
+        f"ended by {figures['finish_reason']}",
+        f"seed {figures['seed']}",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+@app.command()
+def demo(
+    methods: Annotated[str, typer.Option(help="Methods to run, with commas between.")] = "cloud,dsd,dssd",
+    cloud_model: ModelName = "gemma3-270m",
+    model: ModelName = "smollm2-135m",
+    draft_length: DraftLength = 3,
+    max_tokens: int = 40,
+    temperature: Temperature = 0.0,
+    seed: int = 1,
+    threads: Annotated[int, typer.Option(help="Threads of each of the two models.")] = 1,
+    picture: Annotated[Path | None, typer.Option(help="Also write the terminal as an SVG file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """See it work: two real models on this machine, three prompts, one table."""
+    from antiphon.bench.demo import Plan, run
+
+    console = Console(
+        stderr=as_json, record=picture is not None, force_terminal=True if picture else None, width=_width(picture)
+    )
+    names = tuple(name.strip() for name in methods.split(","))
+    cloud_config, device_config = ModelConfig(cloud_model, threads=threads), ModelConfig(model, threads=threads)
+    sampling = SamplingParams(temperature=temperature)
+    rows = run(Plan(cloud_config, device_config, names, draft_length, max_tokens, sampling, seed), console)
+    if picture is not None:
+        console.save_svg(str(picture), title="antiphon demo")
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(row.as_json()))
+
+
+def _width(picture: Path | None) -> int | None:
+    return 132 if picture else None
+
+
+@app.command()
+def doctor(cloud: CloudUrl, model: ModelName, threads: Threads = 0, as_json: AsJson = False) -> None:
+    """Can this device model and that cloud work together, and how well?"""
+    from rich.table import Table
+
+    report = asyncio.run(_examine(cloud, ModelConfig(model, threads=threads)))
+    shown = Table(show_header=False, box=None)
+    for name, value in report.rows():
+        shown.add_row(name, value)
+    console = Console(stderr=as_json)
+    console.print(shown)
+    console.print(report.verdict)
+    if as_json:
+        typer.echo(json.dumps({**asdict(report), "fits": report.fits, "verdict": report.verdict}))
+
+
+async def _examine(url: str | None, model: ModelConfig) -> Any:
+    from antiphon.device.doctor import examine
+    from antiphon.device.session import using
+
+    async with using("dssd", url, model) as (device, connection):
+        if connection is None or url is None:
+            raise UsageError("doctor needs a cloud: give --cloud ws://HOST:PORT")
+        return await examine(device, connection, url)
+
+
+@bench.command()
+def overhead(rounds: int = 1000, draft_length: DraftLength = 3) -> None:
+    """Antiphon's own time a round, without models and link: toy models over loopback, `dssd`."""
+    from antiphon.bench.overhead import run
+
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task("rounds", total=rounds)
+        found = run(rounds, draft_length, lambda done: progress.update(task, completed=min(done, rounds)))
+    typer.echo(
+        f"{found.rounds} rounds: Antiphon's own time {found.overhead_median_ms:.3f} ms median, "
+        f"{found.overhead_p99_ms:.3f} ms p99 (a whole round {found.round_median_ms:.3f} ms, of it models "
+        f"{found.models_median_ms:.3f}, link {found.link_median_ms:.3f})"
+    )
+    typer.echo(json.dumps(asdict(found)))

@@ -1,0 +1,45 @@
+"""From a prompt to the ids that a model reads: bare, or in the model's chat template."""
+
+from datetime import UTC, datetime
+from typing import NoReturn
+
+from jinja2 import TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from antiphon.errors import ModelError, UsageError
+from antiphon.models.base import Model, spell
+
+
+def prompt_ids(model: Model, prompt: str, *, chat: bool) -> list[int]:
+    """The ids of a prompt, the beginning-of-sequence token first if the model wants one, and never twice.
+
+    Raises UsageError for an empty prompt, ModelError if `chat` is asked of a model without a (working) template.
+    """
+    if not prompt:
+        raise UsageError("the prompt is empty: give at least one character")
+    if not chat:
+        return [*model.begin, *spell(model, prompt.encode())]
+    ids = model.tokenize(render(model, prompt), special=True)
+    return ids if ids[: len(model.begin)] == list(model.begin) else [*model.begin, *ids]
+
+
+def render(model: Model, prompt: str) -> str:
+    """The prompt as the one message of a conversation, in the model's chat template, with the model's turn begun."""
+    if model.chat_template is None:
+        raise ModelError(f"{model.name} has no chat template: leave out --chat")
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    environment.globals.update(raise_exception=_raise, strftime_now=lambda form: datetime.now(UTC).strftime(form))
+    pieces = {"bos_token": _text(model, model.begin[:1]), "eos_token": _text(model, (model.vocabulary.end,))}
+    try:
+        template = environment.from_string(model.chat_template)
+        return template.render(messages=[{"role": "user", "content": prompt}], add_generation_prompt=True, **pieces)
+    except TemplateError as error:
+        raise ModelError(f"the chat template of {model.name} fails ({error}): leave out --chat") from error
+
+
+def _text(model: Model, ids: tuple[int, ...]) -> str:
+    return "".join(model.token_text(token) for token in ids)
+
+
+def _raise(message: str) -> NoReturn:
+    raise TemplateError(message)
