@@ -10,7 +10,7 @@ from antiphon import __version__
 from antiphon.cloud.service import Cloud, failure_code
 from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, LinkError, ProtocolError
-from antiphon.methods.effects import Emit, Step, drive
+from antiphon.methods.effects import Effect, Emit, Finish, Step, drive
 from antiphon.net.transport import Transport
 from antiphon.net.websocket import header_bytes
 from antiphon.vocabulary import CommonVocabulary
@@ -137,7 +137,7 @@ class CloudConnection:
             finish = await drive(answering.half, host)
         await host.send(m.Closed(finish, host.passes, host.compute_ms))
 
-    async def compute(self, call: Callable[[], Logits]) -> Logits:
+    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
         """Run a call in the model's thread."""
         return await self._cloud.worker.run(call)
 
@@ -189,18 +189,18 @@ class SessionHost:
         except asyncio.QueueFull as error:
             raise ProtocolError("too many messages wait to be read: wait for answers", "busy") from error
 
-    async def step(self, step: Step) -> Logits:
-        """Run a pass in the model's thread; those that score something are counted."""
+    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
+        """Run a call in the model's thread, when its turn has come."""
+        return await self._connection.compute(call)
 
-        def timed() -> Logits:
-            started = time.perf_counter()
-            try:
-                return step.run()
-            finally:
-                self.compute_ms += 1000 * (time.perf_counter() - started)
-
-        self.passes += step.rows > 0
-        return await self._connection.compute(timed)
+    def step(self, step: Step) -> Logits:
+        """Run a pass; those that score something are counted."""
+        started = time.perf_counter()
+        try:
+            return step.run()
+        finally:
+            self.passes += step.rows > 0
+            self.compute_ms += 1000 * (time.perf_counter() - started)
 
     async def send(self, message: m.Message) -> None:
         """Send to the device half."""

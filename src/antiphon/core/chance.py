@@ -42,21 +42,39 @@ class Chance(Protocol):
 
 
 class PhiloxChance:
-    """Counter-based streams on numpy's Philox4x64-10, whose raw output is stable across numpy versions."""
+    """Counter-based streams on numpy's Philox4x64-10, whose raw output is stable across numpy versions.
+
+    The key is (seed, role), the counter (index of the draw, 0, position, 0): any draw can be made again, in any order.
+    """
 
     def __init__(self, seed: int) -> None:
-        self._seed = seed
+        self._sources = {role: _Source(seed, role) for role in Role}
 
     def at(self, position: int, role: Role) -> "PhiloxStream":
         """The stream of `role` at `position`; the same arguments give the same stream again."""
-        return PhiloxStream(np.random.Philox(key=[self._seed, int(role)], counter=[0, 0, position, 0]))
+        return PhiloxStream(self._sources[role], position)
+
+
+class _Source:
+    """The raw numbers of one key, by counter."""
+
+    def __init__(self, seed: int, role: Role) -> None:
+        self._generator = np.random.Philox(key=[seed, int(role)])
+        self._state = self._generator.state
+        self._state["buffer_pos"] = 4  # nothing buffered: the next number comes from the counter
+
+    def uniform(self, position: int, index: int) -> float:
+        """53 bits, in [0, 1)."""
+        self._state["state"]["counter"][:] = (index, 0, position, 0)
+        self._generator.state = self._state
+        return (int(self._generator.random_raw()) >> 11) * 2.0**-53
 
 
 class PhiloxStream:
-    """Successive uniform numbers of 53 bits from one Philox generator."""
+    """Successive uniform numbers of 53 bits, each from a counter of its own."""
 
-    def __init__(self, generator: np.random.Philox) -> None:
-        self._generator = generator
+    def __init__(self, source: _Source, position: int) -> None:
+        self._source, self._position, self._index = source, position, 0
 
     def bernoulli(self, probability: float) -> bool:
         """True iff u < probability, u uniform in [0, 1)."""
@@ -67,7 +85,9 @@ class PhiloxStream:
         cumulated = np.cumsum(probs)
         threshold = self._uniform() * cumulated[-1]
         index = int(np.searchsorted(cumulated, threshold, side="right"))
-        return min(index, int(np.searchsorted(cumulated, cumulated[-1])))
+        # Rounding can lift the threshold to the whole sum; then it is the last token of positive probability.
+        return index if index < len(probs) else int(np.searchsorted(cumulated, cumulated[-1]))
 
     def _uniform(self) -> float:
-        return (int(self._generator.random_raw()) >> 11) * 2.0**-53
+        self._index += 1
+        return self._source.uniform(self._position, self._index - 1)

@@ -64,17 +64,15 @@ def total_variation(first: Probs, second: Probs) -> float:
 def fixed_point(probs: Probs, bits: int) -> NDArray[np.int64]:
     """Round to multiples of 1 / (2^bits - 1) that sum to exactly 1: int64 counts, shape (tokens,), sum 2^bits - 1.
 
-    Every count fits in `bits` bits, a point mass too. Largest remainders get what rounding down left over (lowest id on a
-    tie). So the sum and every single value are exact on the wire: the law that is sampled is the law that was sent.
+    The cumulated sum is rounded, so each count is within 1 of its exact value, and a probability of 0 stays 0. Every count
+    fits in `bits` bits, a point mass too. So the sum and every single value are exact on the wire: the law that is sampled is
+    the law that was sent.
     """
-    total = 2**bits - 1
-    scaled = probs * float(total)
-    counts = np.floor(scaled).astype(np.int64)
-    missing = total - int(counts.sum())
-    if missing > 0:
-        counts[_largest(scaled - counts, missing)] += 1
-    elif missing < 0:  # the input summed to a little more than 1
-        counts[np.argmax(counts)] += missing
+    total = float(2**bits - 1)
+    cumulated = np.cumsum(probs)
+    cumulated *= total / cumulated[-1]
+    counts = np.rint(cumulated, out=cumulated).astype(np.int64)
+    counts[1:] -= counts[:-1].copy()
     return counts
 
 

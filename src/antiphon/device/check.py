@@ -70,7 +70,7 @@ async def probe(connection: Connection, request: Request, question: Question) ->
     opening = Open("probe", {}, request.sampling, request.prompt, request.chat, len(question.numbers) + 1, 0)
     session = await connection.open(opening)
     await drive_session(half.run(), session)
-    await session.close()
+    await session.closed()
     session.ledger()
     return half.reply
 

@@ -19,7 +19,7 @@ from antiphon.wire.session import Ledger, Life, Side, WireSession
 CLOSE_SECONDS = 10.0
 """How long a finished session waits for the cloud's last word."""
 
-Expected = TypeVar("Expected")
+Expected = TypeVar("Expected", bound=m.Message)
 
 
 class DeviceSession:
@@ -30,7 +30,6 @@ class DeviceSession:
         self.prompt_tokens: int | None = None
         self._connection = connection
         self._inbox: asyncio.Queue[m.Message | AntiphonError] = asyncio.Queue()
-        self._closed: m.Closed | None = None
 
     def deliver(self, arrived: m.Message | AntiphonError) -> None:
         """Take what arrived."""
@@ -52,17 +51,19 @@ class DeviceSession:
             raise RemoteError(arrived.sentence, arrived.code)
         return arrived
 
-    async def close(self) -> m.Closed:
-        """End the session, cancelling it if it runs, and give the cloud's last word with its costs."""
+    async def cancel(self) -> None:
+        """Tell the cloud to stop, if it has not."""
         if self._connection.wire.life(self.number) in (Life.OPENING, Life.RUNNING):
             await self.send(m.Cancel())
-        return await self.finish()
 
-    async def finish(self) -> m.Closed:
-        """The cloud's last word on a session that ends by itself."""
-        async with asyncio.timeout(CLOSE_SECONDS):
-            while not isinstance(message := await self.receive(), m.Closed):
-                pass
+    async def closed(self) -> m.Closed:
+        """The cloud's last word, with its costs; what else still arrives is dropped."""
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while not isinstance(message := await self.receive(), m.Closed):
+                    pass
+        except TimeoutError as error:
+            raise LinkError(f"the cloud did not close the session within {CLOSE_SECONDS:.0f} s") from error
         return message
 
     def ledger(self) -> Ledger:
@@ -157,11 +158,11 @@ class Connection:
 
     async def _agree(self) -> None:
         await self.send(m.Common(self.common.digest, self.common.size))
-        if isinstance(await self._expect(m.CommonWanted | m.CommonReady), m.CommonWanted):
+        if isinstance(await self._expect(m.CommonWanted, m.CommonReady), m.CommonWanted):
             await self.send(m.CommonMap(self.common.members()))
             await self._expect(m.CommonReady)
 
-    async def _expect(self, kind: type[Expected]) -> Expected:
+    async def _expect(self, *kinds: type[Expected]) -> Expected:
         """The next message of the handshake."""
         while True:
             for received in self.wire.receive(await self._transport.receive(), self._now()):
@@ -170,7 +171,7 @@ class Connection:
                     raise RemoteError(message.sentence, message.code)
                 if isinstance(message, m.Goodbye):
                     raise LinkError(f"the cloud left: {message.reason}")
-                if not isinstance(message, kind):
+                if not isinstance(message, kinds):
                     raise ProtocolError(f"{type(message).__name__} came in the handshake", "out-of-turn")
                 return message
 

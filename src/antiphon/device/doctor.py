@@ -14,7 +14,7 @@ from antiphon.models.base import Model, spell
 
 PINGS = 9
 TEXT = "The city of Paris lies on the river Seine. Its best known building is"
-TOKENS = 24
+TOKENS = 48
 GOOD_ACCEPTANCE = 0.3
 _PLAIN = SamplingParams(temperature=1.0)
 

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 
 from antiphon.config import Request, SamplingParams
@@ -11,11 +11,11 @@ from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Answer, Piece, Result
 from antiphon.device.connection import Connection, DeviceSession
-from antiphon.errors import ProtocolError, UsageError
+from antiphon.errors import LinkError, ProtocolError, UsageError
 from antiphon.methods import METHODS, find
 from antiphon.methods.base import DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
-from antiphon.methods.effects import Emit, Finish, Half, Step, drive
+from antiphon.methods.effects import Effect, Emit, Finish, Half, Step, drive
 from antiphon.models.base import Model
 from antiphon.models.chat import prompt_ids
 from antiphon.net.worker import Worker
@@ -64,11 +64,23 @@ class Device:
             answer = Answer(common, request.stop, _now())
             session = await connection.open(_opening(request, seed))
             host = _Host(self.worker, answer, show, session)
-            finish = await _run(method.device(side, request.options).run(), host)
-            closed = await session.close()
+            finish = await self._run_over(session, method.device(side, request.options).run(), host)
+            closed = await session.closed()
         token_ids = tuple(common.cloud_ids[answer.numbers].tolist())
         ledger, prompt_tokens = session.ledger(), session.prompt_tokens
         return Result(method.name, method.exact, finish, answer, token_ids, seed, ledger, closed, prompt_tokens)
+
+    async def _run_over(self, session: DeviceSession, half: Half, host: "_Host") -> Finish:
+        """Run a half; whatever ends it before its time also ends the session in the cloud."""
+        try:
+            finish = await _run(half, host)
+        except BaseException:
+            with suppress(LinkError, ProtocolError):
+                await session.cancel()
+            raise
+        if finish is Finish.STOP:
+            await session.cancel()
+        return finish
 
     async def _alone(self, method: Method, request: Request, seed: int, show: Show) -> Result:
         if self.model is None:
@@ -105,8 +117,11 @@ class _Host:
         self._worker, self._session = worker, session
         self._answer, self._show = answer, show
 
-    async def step(self, step: Step) -> Logits:
-        return await self._worker.run(step.run)
+    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
+        return await self._worker.run(call)
+
+    def step(self, step: Step) -> Logits:
+        return step.run()
 
     async def send(self, message: Message) -> None:
         await self._linked().send(message)
@@ -137,7 +152,10 @@ class _LinkHost:
         self.send = session.send
         self.receive = session.receive
 
-    async def step(self, step: Step) -> Logits:
+    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
+        return call()
+
+    def step(self, step: Step) -> Logits:
         raise ProtocolError("this half has no model")
 
     async def emit(self, emit: Emit) -> None:
@@ -154,8 +172,6 @@ async def _run(half: Half, host: _Host) -> Finish:
         finish = await drive(half, host)
     except _StopString:
         return Finish.STOP
-    finally:
-        half.close()
     host.finish()
     return finish
 

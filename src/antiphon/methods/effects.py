@@ -7,6 +7,7 @@ Halves know no socket, clock or thread. The same code runs under enumeration (`m
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from antiphon.core.distributions import Logits
@@ -82,10 +83,14 @@ Half: TypeAlias = Generator[Effect, Any, Finish]
 
 
 class Host(Protocol):
-    """What carries out effects: threads, a link and a screen, or their stand-ins."""
+    """What carries out effects: a model's thread, a link and a screen, or their stand-ins."""
 
-    def step(self, step: Step) -> Awaitable[Logits]:
-        """Run a forward pass without blocking others."""
+    def compute(self, call: Callable[[], Effect | Finish]) -> Awaitable[Effect | Finish]:
+        """Run a call where models compute, without blocking others."""
+        ...
+
+    def step(self, step: Step) -> Logits:
+        """Run a forward pass; called within `compute`."""
         ...
 
     def send(self, message: Message) -> Awaitable[None]:
@@ -102,28 +107,46 @@ class Host(Protocol):
 
 
 async def drive(half: Half, host: Host) -> Finish:
-    """Run a half to its end on `host`. What a pass raises is raised inside the half, which may know what to do."""
-    answer: Any = None
-    resume: Callable[[Any], Effect] = half.send
-    while True:
-        try:
-            effect = resume(answer)
-        except StopIteration as stop:
-            finish: Finish = stop.value
-            return finish
-        resume, answer = half.send, None
+    """Run a half to its end on `host`.
+
+    From a forward pass to the next effect that is none, the half runs where models compute: one hand-over a round instead
+    of one a pass, and the maths over a whole vocabulary does not block the event loop.
+    """
+    effect = _resume(half, None)
+    while not isinstance(effect, Finish):
+        answer: Message | None = None
         match effect:
             case Step():
-                try:
-                    answer = await host.step(effect)
-                except AntiphonError as error:
-                    resume, answer = half.throw, error
+                effect = await host.compute(partial(_through_steps, half, effect, host))
+                continue
             case Send(message):
                 await host.send(message)
             case Receive():
                 answer = await host.receive()
             case Emit():
                 await host.emit(effect)
+        effect = _resume(half, answer)
+    return effect
+
+
+def _resume(half: Half, answer: Any, error: AntiphonError | None = None) -> Effect | Finish:
+    try:
+        return half.send(answer) if error is None else half.throw(error)
+    except StopIteration as stop:
+        finish: Finish = stop.value
+        return finish
+
+
+def _through_steps(half: Half, effect: Effect | Finish, host: Host) -> Effect | Finish:
+    """Run forward passes until the half asks for something else. What a pass raises is raised inside the half."""
+    while isinstance(effect, Step):
+        try:
+            logits = host.step(effect)
+        except AntiphonError as error:
+            effect = _resume(half, None, error)
+        else:
+            effect = _resume(half, logits)
+    return effect
 
 
 def expect(message: Message, kind: type[Any], turn: int | None = None) -> Any:

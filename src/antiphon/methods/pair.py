@@ -2,12 +2,12 @@
 
 import types
 from collections import deque
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 from antiphon.core.distributions import Logits
 from antiphon.errors import LinkError
-from antiphon.methods.effects import Emit, Emitted, Finish, Half, Step, drive
+from antiphon.methods.effects import Effect, Emit, Emitted, Finish, Half, Step, drive
 from antiphon.wire.messages import Message
 
 
@@ -18,7 +18,10 @@ class _Host:
         self._inbox, self._outbox = inbox, outbox
         self.emitted: list[Emitted] = []
 
-    async def step(self, step: Step) -> Logits:
+    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
+        return call()
+
+    def step(self, step: Step) -> Logits:
         return step.run()
 
     async def send(self, message: Message) -> None:

@@ -68,7 +68,7 @@ def _packaged(name: str) -> Path:
 def _assembled(module: str, command: str) -> Path:
     """The file that a package keeps in parts, put together in the cache once."""
     package = importlib.import_module(module)
-    target = cache_folder() / package.MODEL_NAME
+    target = cache_folder() / str(package.MODEL_NAME)
     try:
         size = sum(part.stat().st_size for part in package.chunk_paths())
         if not target.exists() or target.stat().st_size != size:
