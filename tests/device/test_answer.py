@@ -1,0 +1,89 @@
+"""Text at complete characters, stop strings wherever they fall, tokens trimmed with the text (DESIGN, traps)."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.device.answer import Answer, TextStream
+from antiphon.methods.effects import Emit, Emitted, Kind
+from antiphon.models.toy import toy_vocabulary
+from antiphon.vocabulary import identity
+
+
+def streamed(chunks: Sequence[bytes], stop: Sequence[str] = ()) -> tuple[list[str], bool]:
+    stream = TextStream(stop)
+    shown = [stream.feed(chunk) for chunk in chunks]
+    return [*shown, stream.feed(b"", final=True)], stream.stopped
+
+
+def test_characters_are_never_cut() -> None:
+    data = "né 한국 🙂".encode()
+    shown, _ = streamed([bytes([byte]) for byte in data])
+    assert "".join(shown) == "né 한국 🙂"
+    assert not any("\N{REPLACEMENT CHARACTER}" in text for text in shown)
+
+
+def test_what_stays_broken_is_replaced_at_the_end() -> None:
+    shown, _ = streamed([b"a", "🙂".encode()[:2]])
+    assert shown == ["a", "", "\N{REPLACEMENT CHARACTER}"]
+
+
+@given(st.text(max_size=30), st.data())
+def test_any_cut_of_any_text(text: str, data: st.DataObject) -> None:
+    raw = text.encode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=6)))
+    chunks = [raw[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
+    shown, stopped = streamed(chunks, stop=("\x00stop",))
+    assert "".join(shown) == text or stopped
+
+
+@given(st.text("ab", max_size=20), st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=3), st.data())
+def test_a_stop_string_cuts_as_one_look_at_the_whole_would(text: str, stops: list[str], data: st.DataObject) -> None:
+    """Compared with the naive reference: the first moment at which a stop string is complete cuts at its start."""
+    shown, stopped = streamed([char.encode() for char in text], stops)
+    expected, found = text, False
+    for end in range(1, len(text) + 1):
+        hits = [text[:end].find(stop) for stop in stops if stop in text[:end]]
+        if hits:
+            expected, found = text[: min(hits)], True
+            break
+    assert ("".join(shown), stopped) == (expected, found)
+
+
+VOCABULARY = toy_vocabulary([b"he", b"ll", b"o!", b"o", b""])
+
+
+def answer(stop: Sequence[str], rounds: Sequence[Sequence[int]]) -> Answer:
+    found = Answer(identity(VOCABULARY), stop, started=0.0)
+    for index, numbers in enumerate(rounds):
+        found.take(Emit(tuple(Emitted(number, Kind.ACCEPTED) for number in numbers)), now=float(index + 1))
+    found.end()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("stop", "text", "numbers"),
+    [
+        ((), "hello!", [0, 1, 2, 4]),
+        (("!",), "hello", [0, 1, 2]),  # inside a token: the token that holds the text before it stays
+        (("o!",), "hell", [0, 1]),
+        (("lo",), "hel", [0, 1]),
+        (("he",), "", []),
+    ],
+)
+def test_a_stop_string_inside_an_accepted_run(stop: tuple[str, ...], text: str, numbers: list[int]) -> None:
+    found = answer(stop, [[0, 1, 2, 4]])
+    assert (found.text, found.numbers) == (text, numbers)
+
+
+def test_the_end_token_adds_no_text() -> None:
+    assert answer((), [[0], [4]]).text == "he"
+
+
+def test_intervals() -> None:
+    found = answer((), [[0, 1], [2]])
+    assert found.intervals() == [0.0, 1.0]
+    assert found.first_token_s == 1.0
+    assert found.seconds == 2.0

@@ -1,0 +1,78 @@
+"""A real cloud on a real socket, with toy models: what tests of both ends start from."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from antiphon.cloud.server import serving
+from antiphon.cloud.service import Cloud
+from antiphon.config import ChainOptions, Limits, NoOptions, Request, SamplingParams, ServeConfig
+from antiphon.device.connection import Connection, DeviceSession, connect
+from antiphon.device.generate import Device
+from antiphon.methods import METHODS
+from antiphon.methods.base import Method
+from antiphon.models.toy import named_toy
+from antiphon.wire.messages import Open
+
+Result = TypeVar("Result")
+
+
+@asynccontextmanager
+async def toy_cloud(limits: Limits | None = None, methods: Mapping[str, Method] = METHODS) -> AsyncIterator[str]:
+    """The address of a served toy."""
+    cloud = Cloud(named_toy("toy-cloud"), limits, methods)
+    try:
+        async with serving(cloud, ServeConfig(port=0)) as url:
+            yield url
+    finally:
+        cloud.close()
+
+
+@asynccontextmanager
+async def toy_device(url: str, methods: Mapping[str, Method] = METHODS) -> AsyncIterator[tuple[Device, Connection]]:
+    """A toy device, connected."""
+    device = Device(named_toy("toy-device"), methods)
+    connection = await connect(url, device.model, device.worker)
+    try:
+        yield device, connection
+    finally:
+        await connection.close()
+        device.close()
+
+
+def linked(
+    test: Callable[[Device, Connection], Awaitable[Result]],
+    limits: Limits | None = None,
+    methods: Mapping[str, Method] = METHODS,
+) -> Result:
+    """Run `test` with a device connected to a toy cloud."""
+
+    async def run() -> Result:
+        async with toy_cloud(limits, methods) as url, toy_device(url, methods) as (device, connection):
+            return await test(device, connection)
+
+    return asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def request(
+    method: str = "dssd", *, temperature: float = 1.0, tokens: int = 24, prompt: str = "the ", **more: object
+) -> Request:
+    """A request with the options of its method."""
+    options = ChainOptions(more.pop("draft_length", 3)) if METHODS[method].options is ChainOptions else NoOptions()
+    sampling = SamplingParams(temperature=temperature)
+    return Request(prompt, method, options, sampling, tokens, **{"seed": 1, **more})
+
+
+async def raw_session(connection: Connection, **changes: object) -> DeviceSession:
+    """A session whose every field can be wrong."""
+    fields: dict[str, object] = {
+        "method": "dssd",
+        "options": {"draft_length": 3, "precision": 32},
+        "sampling": SamplingParams(temperature=1.0),
+        "prompt": "the ",
+        "chat": False,
+        "max_tokens": 8,
+        "seed": 1,
+    }
+    return await connection.open(Open(**{**fields, **changes}))
