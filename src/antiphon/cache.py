@@ -1,56 +1,73 @@
-"""The cache folder: vocabularies that were read or fetched once, and assembled model files.
-
-`$ANTIPHON_CACHE`, else `$XDG_CACHE_HOME/antiphon`, else `~/.cache/antiphon`. Everything in it can be deleted at any time.
-"""
+"""The cache folder: assembled models and packed vocabularies, each replaced whole or not at all."""
 
 import os
-import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from antiphon.errors import CacheError
 
 
 def cache_folder() -> Path:
-    """The folder, created if need be. Raises CacheError if it cannot be written."""
-    folder = _named()
+    """$ANTIPHON_CACHE, else $XDG_CACHE_HOME/antiphon, else ~/.cache/antiphon; made if missing.
+
+    Raises CacheError if it cannot be made or written.
+    """
+    folder = _named_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _unwritable(folder, error) from error
-    if not os.access(folder, os.W_OK):
-        raise CacheError(f"the cache folder {folder} cannot be written: set ANTIPHON_CACHE to one that can")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _unwritable(folder, "permission denied")
     return folder
 
 
 def read_cached(name: str) -> bytes | None:
-    """What was cached under this name, or None."""
+    """What `write_cached` stored under this file name, or None. Raises CacheError."""
     try:
         return (cache_folder() / name).read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _unwritable(cache_folder(), error) from error
+        raise CacheError(f"the cache file {cache_folder() / name} cannot be read ({_reason(error)}): delete it") from error
 
 
 def write_cached(name: str, data: bytes) -> None:
-    """Cache `data` under a name, whole or not at all."""
-    folder = cache_folder()
+    """Store `data` under this file name. Raises CacheError."""
+    with replacing(cache_folder() / name) as temporary:
+        temporary.write_bytes(data)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A path beside `target` to write to; it becomes `target` at the end of the block, unless the block failed.
+
+    Raises CacheError for every OSError, of the block too.
+    """
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(data)
-        os.replace(file.name, folder / name)
+        yield temporary
+        temporary.replace(target)
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        raise _unwritable(target.parent, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
-def _named() -> Path:
-    if named := os.environ.get("ANTIPHON_CACHE"):
-        return Path(named)
-    if base := os.environ.get("XDG_CACHE_HOME"):
-        return Path(base) / "antiphon"
-    return Path.home() / ".cache" / "antiphon"
+def _named_folder() -> Path:
+    own, shared = os.environ.get("ANTIPHON_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    if own:
+        return Path(own).expanduser()
+    return (Path(shared) if shared else Path("~/.cache").expanduser()) / "antiphon"
 
 
-def _unwritable(folder: Path, error: OSError) -> CacheError:
-    why = error.strerror or str(error)
-    return CacheError(f"the cache folder {folder} cannot be used ({why}): set ANTIPHON_CACHE to one that can be written")
+def _unwritable(folder: Path, error: OSError | str) -> CacheError:
+    return CacheError(
+        f"the cache folder {folder} cannot be written ({_reason(error)}): set ANTIPHON_CACHE to a folder that can"
+    )
+
+
+def _reason(error: OSError | str) -> str:
+    return error if isinstance(error, str) else (error.strerror or str(error)).lower()

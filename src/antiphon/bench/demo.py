@@ -3,10 +3,11 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -89,10 +90,8 @@ def run(plan: Plan, console: Console) -> list[Row]:
     """Start a cloud, write every answer, show it all. Raises one of `antiphon.errors`."""
     for name in plan.methods:
         find(name)
-    console.print(
-        f"[bold]Antiphon[/bold]: {plan.device_model.name} on the device and {plan.cloud_model.name} in the cloud "
-        "write one answer together.\n"
-    )
+    names = f"{plan.device_model.name} on the device, {plan.cloud_model.name} in the cloud"
+    console.print(f"[bold]Antiphon[/bold]: {names}, one answer.\n")
     with console.status("starting the cloud and loading two models ..."), _cloud_process(plan.cloud_model) as url:
         device = Device(load(plan.device_model))
         try:
@@ -105,7 +104,10 @@ async def _answers(plan: Plan, device: Device, url: str, console: Console) -> li
     async with _connected(device, url) as connection:
         console.print(_legend(console))
         rows = [await _row(plan, name, device, connection, console) for name in plan.methods]
+    console.print()
     console.print(table(rows))
+    if plan.sampling.temperature == 0 and (finding := same_tokens(rows)):
+        console.print(finding)
     return rows
 
 
@@ -122,7 +124,7 @@ async def _row(plan: Plan, name: str, device: Device, connection: Connection, co
     return Row(name, method.exact, tuple(results))
 
 
-def _printer(console: Console):  # type: ignore[no-untyped-def] # noqa: ANN202
+def _printer(console: Console) -> Callable[[Sequence[Piece]], None]:
     def show(pieces: Sequence[Piece]) -> None:
         for piece in pieces:
             mark = "" if console.is_terminal else MARKS[piece.kind]
@@ -140,37 +142,61 @@ def _legend(console: Console) -> Text:
     return legend
 
 
+_COLUMNS = (
+    # name of the figure, heading, format, factor
+    ("tokens", "tokens", ".0f", 1.0),
+    ("tokens_per_round", "per round", ".2f", 1.0),
+    ("acceptance_rate", "accepted", ".2f", 1.0),
+    ("uplink_bits_per_token", "bits up", "", 1.0),
+    ("downlink_bits_per_token", "bits down", "", 1.0),
+    ("ttft_s", "first ms", ".0f", 1000.0),
+    ("itl_p50_s", "itl p50", ".0f", 1000.0),
+    ("itl_p90_s", "itl p90", ".0f", 1000.0),
+    ("tokens_per_s", "tok/s", ".1f", 1.0),
+    ("cloud_passes_per_token", "passes", ".2f", 1.0),
+)
+
+
 def table(rows: Sequence[Row]) -> Table:
-    """The figures of the methods, side by side."""
-    shown = Table(title="Means over the prompts", title_justify="left")
-    heads = ("method", "exact", "tokens", "tokens/round", "accepted", "up bit/tok", "down bit/tok", "first tok ms")
-    for head in (*heads, "itl p50/p90 ms", "tok/s", "cloud passes/tok"):
-        shown.add_column(head, justify="left" if head == "method" else "right")
+    """The figures of the methods, side by side; bits, milliseconds and cloud passes are a token."""
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    shown.title, shown.title_justify = "Means over the prompts; bits and cloud passes are a token", "left"
+    shown.add_column("method")
+    for _, heading, _, _ in _COLUMNS:
+        shown.add_column(heading.replace(" ", "\n"), justify="right")
     for row in rows:
-        shown.add_row(*_cells(row))
+        figures = row.as_json()
+        shown.add_row(row.method, *(_cell(figures[name], form, factor) for name, _, form, factor in _COLUMNS))
     return shown
 
 
-def _cells(row: Row) -> list[str]:
-    figures = row.as_json()
+def _cell(value: object, form: str, factor: float) -> str:
+    if value is None:
+        return "-"
+    number = factor * float(str(value))
+    return format(number, form) if form else _short(number)
 
-    def cell(name: str, spec: str, scale: float = 1.0) -> str:
-        value = figures[name]
-        return "-" if value is None else format(scale * float(str(value)), spec)
 
-    return [
-        row.method,
-        "yes" if row.exact else "no",
-        cell("tokens", ".0f"),
-        cell("tokens_per_round", ".2f"),
-        cell("acceptance_rate", ".2f"),
-        cell("uplink_bits_per_token", ",.0f"),
-        cell("downlink_bits_per_token", ",.0f"),
-        cell("ttft_s", ".0f", 1000),
-        cell("itl_p50_s", ".0f", 1000) + "/" + cell("itl_p90_s", ".0f", 1000),
-        cell("tokens_per_s", ".1f"),
-        cell("cloud_passes_per_token", ".2f"),
-    ]
+def _short(number: float) -> str:
+    """Three digits or so, with k or M for thousands and millions."""
+    for bound, unit in ((1e6, "M"), (1e4, "k")):
+        if number >= bound:
+            return f"{number / (1e6 if unit == 'M' else 1e3):.3g}{unit}"
+    return f"{number:.0f}"
+
+
+def same_tokens(rows: Sequence[Row]) -> str:
+    """Which methods wrote the very tokens of `cloud`, as every exact one must at temperature 0."""
+    reference = next((row for row in rows if row.method == "cloud"), None)
+    if reference is None:
+        return ""
+    wanted = [result.token_ids for result in reference.results]
+    others = [row for row in rows if row is not reference and row.exact]
+    equal = [row.method for row in others if [result.token_ids for result in row.results] == wanted]
+    different = [row.method for row in others if row.method not in equal]
+    parts = [f"{', '.join(equal)}: the very tokens of cloud" if equal else ""]
+    parts += [f"{', '.join(different)}: other tokens than cloud (run `generate --check` to see why)" if different else ""]
+    return "; ".join(part for part in parts if part)
 
 
 def _mean(values: Sequence[object]) -> float | None:

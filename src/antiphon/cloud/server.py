@@ -1,9 +1,10 @@
 """The cloud as an ASGI application (WebSocket at `/`, `/health`), and the process that serves it."""
 
 import asyncio
+import signal
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
 from starlette.applications import Starlette
@@ -100,6 +101,11 @@ class _Server(uvicorn.Server):
         await self._application.drain()
         await super().shutdown(sockets)
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to whoever runs this: uvicorn would raise them again, and a clean stop would look like a crash."""
+        yield
+
 
 def listen(config: ServeConfig) -> socket.socket:
     """A listening socket. Raises UsageError if the address or the port cannot be had."""
@@ -141,8 +147,11 @@ def server_of(cloud: Cloud) -> uvicorn.Server:
 
 
 def serve(cloud: Cloud, listener: socket.socket) -> None:
-    """Serve until SIGINT or SIGTERM, then say goodbye to every device and return."""
-    asyncio.run(server_of(cloud).serve(sockets=[listener]))
+    """Serve until SIGINT or SIGTERM, then say goodbye to every device and return. A second SIGINT does not wait."""
+    server = server_of(cloud)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, server.handle_exit)
+    asyncio.run(server.serve(sockets=[listener]))
 
 
 @asynccontextmanager
@@ -150,7 +159,7 @@ async def serving(cloud: Cloud, config: ServeConfig) -> AsyncIterator[str]:
     """A cloud served inside this event loop, for tests and benchmarks: gives its address."""
     listener = listen(config)
     server = server_of(cloud)
-    task = asyncio.create_task(_serve_quietly(server, listener))
+    task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         while not server.started:
             await asyncio.sleep(0.005)
@@ -158,8 +167,3 @@ async def serving(cloud: Cloud, config: ServeConfig) -> AsyncIterator[str]:
     finally:
         server.should_exit = True
         await task
-
-
-async def _serve_quietly(server: uvicorn.Server, listener: socket.socket) -> None:
-    # serve() would also take over the signal handlers, which belong to whoever embeds us.
-    await server._serve(sockets=[listener])
