@@ -213,7 +213,7 @@ def demo(
 
 
 def _width(picture: Path | None) -> int | None:
-    return 132 if picture else None
+    return 110 if picture else None
 
 
 @app.command()

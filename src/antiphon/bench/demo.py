@@ -3,11 +3,12 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -92,12 +93,12 @@ def run(plan: Plan, console: Console) -> list[Row]:
         find(name)
     names = f"{plan.device_model.name} on the device, {plan.cloud_model.name} in the cloud"
     console.print(f"[bold]Antiphon[/bold]: {names}, one answer.\n")
-    with console.status("starting the cloud and loading two models ..."), _cloud_process(plan.cloud_model) as url:
-        device = Device(load(plan.device_model))
-        try:
-            return asyncio.run(_answers(plan, device, url, console))
-        finally:
-            device.close()
+    with ExitStack() as stack:
+        with Console(stderr=True).status("starting the cloud and loading two models ..."):
+            url = stack.enter_context(_cloud_process(plan.cloud_model))
+            device = Device(load(plan.device_model))
+            stack.callback(device.close)
+        return asyncio.run(_answers(plan, device, url, console))
 
 
 async def _answers(plan: Plan, device: Device, url: str, console: Console) -> list[Row]:
@@ -118,19 +119,30 @@ async def _row(plan: Plan, name: str, device: Device, connection: Connection, co
     for prompt in PROMPTS:
         options = method.options(plan.draft_length) if method.drafts and method.cloud else method.options()
         request = Request(prompt, name, options, plan.sampling, plan.max_tokens, seed=plan.seed)
-        console.print(Text(f"  {prompt}", style="dim"), end="")
-        results.append(await device.generate(request, connection, _printer(console)))
+        results.append(await device.generate(request, connection, _Line(console, prompt).show))
         console.print()
     return Row(name, method.exact, tuple(results))
 
 
-def _printer(console: Console) -> Callable[[Sequence[Piece]], None]:
-    def show(pieces: Sequence[Piece]) -> None:
-        for piece in pieces:
-            mark = "" if console.is_terminal else MARKS[piece.kind]
-            console.print(Text(mark + piece.text.replace("\n", " "), style=STYLES[piece.kind]), end="", soft_wrap=True)
+class _Line:
+    """A line of text that grows token by token, wrapped at the console's width."""
 
-    return show
+    def __init__(self, console: Console, prompt: str) -> None:
+        self._console, self._column = console, 0
+        self._put(f"  {prompt}", "dim")
+
+    def show(self, pieces: Sequence[Piece]) -> None:
+        """Add what a round brought."""
+        for piece in pieces:
+            mark = "" if self._console.is_terminal else MARKS[piece.kind]
+            self._put(mark + piece.text.replace("\n", " "), STYLES[piece.kind])
+
+    def _put(self, text: str, style: str) -> None:
+        if self._column and self._column + cell_len(text) > self._console.width:
+            self._console.print("\n    ", end="")
+            self._column, text = 4, text.lstrip(" ")
+        self._console.print(Text(text, style=style), end="", soft_wrap=True)
+        self._column += cell_len(text)
 
 
 def _legend(console: Console) -> Text:
