@@ -15,7 +15,7 @@ test: $(MODELS)
 	@$(BIN)/python -m pytest
 
 test-fast: $(READY)
-	@$(BIN)/python -m pytest -m "not model"
+	@$(BIN)/python -m pytest -m "not model and not slow"
 
 check: format lint types imports test
 

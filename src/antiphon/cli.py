@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from antiphon import __version__
-from antiphon.config import ModelConfig, Request, SamplingParams, ServeConfig
+from antiphon.config import ChainOptions, ModelConfig, Request, SamplingParams, ServeConfig
 from antiphon.errors import AntiphonError, UsageError
 
 app = typer.Typer(
@@ -36,6 +36,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as t
 DraftLength = Annotated[int, typer.Option(help="Tokens drafted a round.")]
 Precision = Annotated[int, typer.Option(help="Bits of a draft probability on the wire: 16 or 32.")]
 Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
+
+# Defaults live in the configuration; the command line only shows them.
+_SAMPLING, _CHAIN, _SERVE = SamplingParams(), ChainOptions(), ServeConfig()
+_MODEL, _REQUEST = ModelConfig("any"), Request("any")
 
 
 def main() -> None:
@@ -70,10 +74,10 @@ def _root(version: Annotated[bool, typer.Option("--version", callback=_version, 
 @app.command()
 def serve(
     model: ModelName,
-    host: str = "127.0.0.1",
-    port: int = 8765,
-    context: Context = 4096,
-    threads: Threads = 0,
+    host: str = _SERVE.host,
+    port: int = _SERVE.port,
+    context: Context = _MODEL.context,
+    threads: Threads = _MODEL.threads,
 ) -> None:
     """Serve a cloud: the large model, for devices to connect to."""
     from antiphon.cloud.server import address, listen
@@ -100,23 +104,23 @@ def generate(
     prompt: Annotated[str, typer.Argument(help="The prompt, or - to read it from stdin.")],
     cloud: CloudUrl = None,
     model: Annotated[str | None, typer.Option(help="The device's model, named as in `serve`.")] = None,
-    method: Annotated[str, typer.Option(help="cloud, device, dsd or dssd.")] = "dssd",
-    draft_length: DraftLength = 3,
-    precision: Precision = 32,
-    max_tokens: int = 64,
-    temperature: Temperature = 0.7,
-    top_p: float = 1.0,
-    top_k: int = 0,
-    min_p: float = 0.0,
-    repetition_penalty: float = 1.0,
-    presence_penalty: float = 0.0,
-    frequency_penalty: float = 0.0,
+    method: Annotated[str, typer.Option(help="cloud, device, dsd or dssd.")] = _REQUEST.method,
+    draft_length: DraftLength = _CHAIN.draft_length,
+    precision: Precision = _CHAIN.precision,
+    max_tokens: int = _REQUEST.max_tokens,
+    temperature: Temperature = _SAMPLING.temperature,
+    top_p: float = _SAMPLING.top_p,
+    top_k: int = _SAMPLING.top_k,
+    min_p: float = _SAMPLING.min_p,
+    repetition_penalty: float = _SAMPLING.repetition_penalty,
+    presence_penalty: float = _SAMPLING.presence_penalty,
+    frequency_penalty: float = _SAMPLING.frequency_penalty,
     seed: Annotated[int | None, typer.Option(help="Fresh unless given.")] = None,
     stop: Annotated[list[str] | None, typer.Option(help="End the answer before this text; may be repeated.")] = None,
     chat: Annotated[bool, typer.Option(help="Put the prompt into the cloud model's chat template.")] = False,
     check: Annotated[bool, typer.Option(help="Run `cloud` beside it and compare, token for token.")] = False,
-    context: Context = 4096,
-    threads: Threads = 0,
+    context: Context = _MODEL.context,
+    threads: Threads = _MODEL.threads,
     as_json: AsJson = False,
 ) -> None:
     """Write one answer: text to stdout as it comes, a summary to stderr."""
@@ -187,7 +191,7 @@ def demo(
     methods: Annotated[str, typer.Option(help="Methods to run, with commas between.")] = "cloud,dsd,dssd",
     cloud_model: ModelName = "gemma3-270m",
     model: ModelName = "smollm2-135m",
-    draft_length: DraftLength = 3,
+    draft_length: DraftLength = _CHAIN.draft_length,
     max_tokens: int = 40,
     temperature: Temperature = 0.0,
     seed: int = 1,
@@ -217,7 +221,7 @@ def _width(picture: Path | None) -> int | None:
 
 
 @app.command()
-def doctor(cloud: CloudUrl, model: ModelName, threads: Threads = 0, as_json: AsJson = False) -> None:
+def doctor(cloud: CloudUrl, model: ModelName, threads: Threads = _MODEL.threads, as_json: AsJson = False) -> None:
     """Can this device model and that cloud work together, and how well?"""
     from rich.table import Table
 
@@ -243,7 +247,7 @@ async def _examine(url: str | None, model: ModelConfig) -> Any:
 
 
 @bench.command()
-def overhead(rounds: int = 1000, draft_length: DraftLength = 3) -> None:
+def overhead(rounds: int = 1000, draft_length: DraftLength = _CHAIN.draft_length) -> None:
     """Antiphon's own time a round, without models and link: toy models over loopback, `dssd`."""
     from antiphon.bench.overhead import run
 
