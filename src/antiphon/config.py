@@ -76,6 +76,7 @@ class Limits:
     max_tokens: int = 4096
     sessions_per_connection: int = 8
     handshake_seconds: float = 60.0
+    idle_seconds: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)

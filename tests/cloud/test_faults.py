@@ -212,6 +212,16 @@ def test_a_silent_handshake_ends() -> None:
     assert raw(act, Limits(handshake_seconds=0.3)) == "the handshake took too long"
 
 
+def test_a_silent_session_ends_and_the_connection_lives() -> None:
+    async def test(device: Device, connection: Connection) -> None:
+        session = await raw_session(connection)
+        with pytest.raises(RemoteError, match=r"the device was silent for 0\.3 s, so its session is over"):
+            await session.receive()
+        assert (await device.generate(request(), connection)).tokens > 0
+
+    linked(test, Limits(idle_seconds=0.3))
+
+
 def test_devices_that_vanish_mid_round() -> None:
     async def run() -> None:
         async with toy_cloud(LIMITS) as url:

@@ -32,6 +32,7 @@ class CloudConnection:
         self._wire = WireSession(Side.CLOUD, cloud.limits, now=self._now(), header=header_bytes)
         self._common: CommonVocabulary | None = None
         self._claimed = b""
+        self.idle_seconds = cloud.limits.idle_seconds
         self._hosts: dict[int, SessionHost] = {}
 
     async def serve(self) -> None:
@@ -207,8 +208,13 @@ class SessionHost:
         await self._connection.send(message, self.session)
 
     async def receive(self) -> m.Message:
-        """The next message of the device half."""
-        return await self._inbox.get()
+        """The next message of the device half. Raises ProtocolError if it is silent for too long: others wait for room."""
+        seconds = self._connection.idle_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._inbox.get()
+        except TimeoutError as error:
+            raise ProtocolError(f"the device was silent for {seconds:g} s, so its session is over", "timeout") from error
 
     async def emit(self, emit: Emit) -> None:
         """Nobody reads here."""

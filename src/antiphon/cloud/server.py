@@ -137,7 +137,8 @@ def server_of(cloud: Cloud) -> uvicorn.Server:
         ws="websockets-sansio",
         ws_max_size=frame_bytes,
         ws_per_message_deflate=False,
-        ws_ping_interval=None,
+        ws_ping_interval=20,  # finds devices that vanished without a word
+        ws_ping_timeout=20,
         log_level="warning",
         access_log=False,
         lifespan="off",
