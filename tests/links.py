@@ -1,10 +1,11 @@
-"""A real cloud on a real socket, with toy models: what tests of both ends start from."""
+"""Two real ends with toy models: over a link in memory where only the ends matter, over a real socket where it does too."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from antiphon.cloud.connection import CloudConnection
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
 from antiphon.config import ChainOptions, Limits, NoOptions, Request, SamplingParams, ServeConfig
@@ -13,6 +14,7 @@ from antiphon.device.generate import Device
 from antiphon.methods import METHODS
 from antiphon.methods.base import Method
 from antiphon.models.toy import named_toy
+from antiphon.net.transport import memory_pair
 from antiphon.wire.messages import Open
 
 Result = TypeVar("Result")
@@ -46,11 +48,21 @@ def linked(
     limits: Limits | None = None,
     methods: Mapping[str, Method] = METHODS,
 ) -> Result:
-    """Run `test` with a device connected to a toy cloud."""
+    """Run `test` with a toy device connected to a toy cloud, in memory."""
 
     async def run() -> Result:
-        async with toy_cloud(limits, methods) as url, toy_device(url, methods) as (device, connection):
+        cloud, device = Cloud(named_toy("toy-cloud"), limits, methods), Device(named_toy("toy-device"), methods)
+        device_end, cloud_end = memory_pair()
+        serving_task = asyncio.create_task(CloudConnection(cloud, cloud_end).serve())
+        connection = Connection(device_end)
+        try:
+            await connection.greet(device.model, device.worker)
             return await test(device, connection)
+        finally:
+            await connection.close()
+            await serving_task
+            device.close()
+            cloud.close()
 
     return asyncio.run(asyncio.wait_for(run(), 60))
 

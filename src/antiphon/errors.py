@@ -2,7 +2,7 @@
 
     AntiphonError
     +-- UsageError          what the user gave does not fit: a flag, a prompt, a configuration
-    |   +-- ModelError      a model name or file that cannot be used, and why
+    |   +-- ModelError      a model name or file that cannot be used, or a model that fails, and why
     |   +-- CacheError      the cache folder cannot be written
     +-- LinkError           the other end cannot be reached, or went away
     +-- ProtocolError       the peer broke the protocol: ours to report, the peer's to mend
@@ -22,7 +22,7 @@ class UsageError(AntiphonError):
 
 
 class ModelError(UsageError):
-    """A model name or file that cannot be used, and why."""
+    """A model name or file that cannot be used, or a model that fails, and why."""
 
 
 class CacheError(UsageError):

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -75,12 +76,21 @@ def test_many_devices_at_once_each_get_their_own_answer() -> None:
         async with toy_device(url) as (device, connection):
             return (await device.generate(request(method, seed=seed), connection)).token_ids
 
+    async def shared(url: str, devices: int) -> bool:
+        async with AsyncExitStack() as stack:
+            ends = [await stack.enter_async_context(toy_device(url)) for _ in range(devices)]
+            asked = request("dssd", tokens=60)
+            results = await asyncio.gather(*(device.generate(asked, connection) for device, connection in ends))
+            return all(result.shared for result in results)
+
     async def run() -> None:
         async with toy_cloud() as url:
             asked = list(itertools.product(["cloud", *DRAFTING], range(4)))
             alone = [await one(url, method, seed) for method, seed in asked]
             together = await asyncio.gather(*(one(url, method, seed) for method, seed in asked))
             assert list(together) == alone
+            assert not await shared(url, 1)
+            assert await shared(url, 3)
 
     asyncio.run(asyncio.wait_for(run(), 60))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from antiphon import __version__
-from antiphon.cloud.service import Cloud, failure_code
+from antiphon.cloud.service import Answering, Cloud, failure_code
 from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, LinkError, ProtocolError
 from antiphon.methods.effects import Effect, Emit, Finish, Step, drive
@@ -135,8 +135,9 @@ class CloudConnection:
             raise ProtocolError("a session needs a common vocabulary", "out-of-turn")
         async with self._cloud.answering(opening, self._common) as answering:
             await host.send(m.Opened(answering.prompt_tokens))
+            host.answering = answering
             finish = await drive(answering.half, host)
-        await host.send(m.Closed(finish, host.passes, host.compute_ms))
+        await host.send(host.last_word(finish))
 
     async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
         """Run a call in the model's thread."""
@@ -160,7 +161,7 @@ class CloudConnection:
         host.task.cancel()
         await asyncio.wait([host.task])
         if self._wire.life(session) is not Life.ENDED:
-            await self._send_if_up(m.Closed("cancelled", host.passes, host.compute_ms), session)
+            await self._send_if_up(host.last_word("cancelled"), session)
 
     async def _cancel_all(self) -> None:
         for session in list(self._hosts):
@@ -180,8 +181,14 @@ class SessionHost:
         self.task: asyncio.Task[None] | None = None
         self.passes = 0
         self.compute_ms = 0.0
+        self.answering: Answering | None = None
         self._connection = connection
         self._inbox: asyncio.Queue[m.Message] = asyncio.Queue(MESSAGES_IN_FLIGHT)
+
+    def last_word(self, reason: str) -> m.Closed:
+        """What the device is told at the end."""
+        shared = self.answering is not None and self.answering.shared
+        return m.Closed(reason, self.passes, self.compute_ms, shared)
 
     def deliver(self, message: m.Message) -> None:
         """Take a message of the device half. Raises ProtocolError if too many wait."""

@@ -1,8 +1,8 @@
 """What a cloud offers, apart from any connection: its model, its methods, and room for answers."""
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,12 +25,13 @@ COMMONS_KEPT = 16
 """Common vocabularies kept for devices to come back to; each is a few megabytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Answering:
-    """An answer that a session has begun: the cloud half, and how many tokens its prompt has."""
+    """An answer under way: the cloud half, its prompt's tokens, and whether others were under way at the same time."""
 
     half: Half
     prompt_tokens: int
+    shared: bool = False
 
 
 class Cloud:
@@ -42,6 +43,7 @@ class Cloud:
         self.methods = {name: method for name, method in {**methods, **PROBES}.items() if method.cloud is not None}
         self.worker = Worker()
         self._reserved = 0
+        self._answering: set[Answering] = set()
         self._commons: OrderedDict[bytes, CommonVocabulary] = OrderedDict()
         self._remember(identity(model.vocabulary))
 
@@ -77,7 +79,8 @@ class Cloud:
                 transcript = Transcript(common.ends, opening.max_tokens)
                 side = CloudSide(common, transcript, PhiloxChance(opening.seed), verifier)
                 assert method.cloud is not None  # only such methods are offered
-                yield Answering(method.cloud(side, options).run(), len(prompt))
+                with self._under_way(Answering(method.cloud(side, options).run(), len(prompt))) as answering:
+                    yield answering
             finally:
                 await self.worker.run(context.close)
         finally:
@@ -94,6 +97,17 @@ class Cloud:
                 context.close()
 
         await self.worker.run(once)
+
+    @contextmanager
+    def _under_way(self, answering: Answering) -> Iterator[Answering]:
+        self._answering.add(answering)
+        if len(self._answering) > 1:
+            for one in self._answering:
+                one.shared = True
+        try:
+            yield answering
+        finally:
+            self._answering.discard(answering)
 
     def _remember(self, common: CommonVocabulary) -> None:
         self._commons[common.digest] = common

@@ -59,7 +59,7 @@ class _Source:
     """The raw numbers of one key, by counter."""
 
     def __init__(self, seed: int, role: Role) -> None:
-        self._generator = np.random.Philox(key=[seed, int(role)])
+        self._generator = np.random.Philox(key=np.array([seed, role], dtype=np.uint64))
         self._state = self._generator.state
         self._state["buffer_pos"] = 4  # nothing buffered: the next number comes from the counter
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antiphon.config import SamplingParams
+from antiphon.errors import ModelError
 
 Probs = NDArray[np.float64]
 """Probabilities: float64, shape (tokens,), sum 1."""
@@ -30,19 +31,16 @@ def process(logits: Logits, params: SamplingParams, history: Sequence[int] = ())
 
     `history` are the ids before this position (prompt, committed tokens, drafts), seen by the penalties only. Fixed
     order: penalties, logit bias, temperature, top-k, top-p, min-p, renormalise. Source: METHODS 0.
-    Raises ValueError if a logit is NaN or +inf, or if none is finite.
+    Raises ModelError if a logit is NaN or +inf, or if none is finite.
     """
-    scores = logits.astype(np.float64)
-    if params.has_penalties and len(history):
-        _penalise(scores, params, history)
-    for token, bias in params.logit_bias:
-        scores[token] += bias
-    best = int(np.argmax(scores))
-    if not np.isfinite(scores[best]):
-        raise ValueError("the model gave logits that are not finite")
-    if params.temperature == 0:
-        return one_hot(best, len(scores))
-    probs = _softmax((scores - scores[best]) / params.temperature)
+    with np.errstate(over="ignore", invalid="ignore"):  # absurd parameters overflow: to -inf harmlessly, else seen below
+        scores = _adjusted(logits, params, history)
+        best = int(np.argmax(scores))
+        if not np.isfinite(scores[best]):
+            raise ModelError("the model gave logits that are not finite: it is damaged, or too large for its number format")
+        if params.temperature == 0:
+            return one_hot(best, len(scores))
+        probs = _softmax((scores - scores[best]) / params.temperature)
     return _truncate(probs, params)
 
 
@@ -92,21 +90,35 @@ def quantise_float32(probs: Probs) -> Probs:
 
 
 def to_float32(probs: Probs) -> NDArray[np.float32]:
-    """The float32 values that stand for a distribution on the wire; see `from_float32`."""
-    return probs.astype(np.float32)
+    """The float32 values that stand for a distribution on the wire: its ratios to the largest, which is 1 exactly.
+
+    Ratios, not probabilities, because rounding them again after `from_float32` gives the same values again: so both ends
+    have the same law to the last bit, whichever of them rounded it (METHODS 0, "what is sent is what was sampled").
+    """
+    ratios: NDArray[np.float32] = (probs / probs.max()).astype(np.float32)
+    return ratios
 
 
 def from_float32(values: NDArray[np.float32]) -> Probs:
-    """The distribution that both ends use for these float32 values: they are normalised again in float64.
+    """The distribution that both ends use for these float32 values: they are normalised in float64.
 
     Within 2^-24 of what `to_float32` was given, in total variation. Raises ValueError if a value is negative or not
-    finite, or if they do not sum to 1 within 0.001.
+    finite, or if the largest is not 1.
     """
+    if not np.isfinite(values).all() or values.min() < 0 or values.max() != 1:
+        raise ValueError("they are negative, not finite, or the largest is not 1")
     probs = values.astype(np.float64)
-    mass = float(probs.sum())
-    if not abs(mass - 1) <= 1e-3 or bool((probs < 0).any()):
-        raise ValueError("they are negative, not finite, or do not sum to 1")
-    return probs / mass
+    probs /= probs.sum()
+    return probs
+
+
+def _adjusted(logits: Logits, params: SamplingParams, history: Sequence[int]) -> NDArray[np.float64]:
+    scores = logits.astype(np.float64)
+    if params.has_penalties and len(history):
+        _penalise(scores, params, history)
+    for token, bias in params.logit_bias:
+        scores[token] += bias
+    return scores
 
 
 def _softmax(scores: NDArray[np.float64]) -> Probs:

@@ -166,6 +166,11 @@ class Result:
         return self.closed.passes if self.closed else 0
 
     @property
+    def shared(self) -> bool:
+        """True if the cloud served others at the same time."""
+        return self.closed is not None and self.closed.shared
+
+    @property
     def compute_ms(self) -> float:
         """Milliseconds that the cloud's model worked, reading the prompt included."""
         return self.closed.compute_ms if self.closed else 0.0

@@ -3,7 +3,8 @@
 At temperature 0 every exact method must print the text of `cloud`. Logits of one model can differ in the last digits with
 the width of a pass, so two tokens that score almost the same may change places: that, and only that, is a near tie. It is
 judged by measured noise: the cloud scores the common beginning by both widths, and a gap that the largest difference of two
-logits can bridge (twice the noise) is a near tie. Any other difference is a fault.
+logits can bridge (twice the noise) is a near tie. Any other difference is a fault. A cloud that served others at the same
+time keeps their cells between ours, which moves logits like a wider pass does; so then the wide passes are SHARED_WIDTH wide.
 """
 
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from antiphon.methods.base import DeviceSide, Transcript
 from antiphon.methods.probe import ProbeDevice, Question
 from antiphon.wire.messages import Open, Probed
 
+SHARED_WIDTH = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -28,6 +31,7 @@ class Check:
     gap: float | None = None
     near_tie: bool | None = None
     noise: float | None = None
+    shared: bool = False
     narrow_logits: tuple[float, float] | None = None
     wide_logits: tuple[float, float] | None = None
 
@@ -57,9 +61,11 @@ async def check(device: Device, request: Request, result: Result, connection: Co
         return Check(equal=True)
     ours, theirs = (answer.numbers[index : index + 1] for answer in (result.answer, reference.answer))
     if not ours or not theirs:
-        return Check(False, index, near_tie=False)
-    question = Question(tuple(reference.answer.numbers[:index]), (ours[0], theirs[0]), _width(request))
-    return _judged(index, await probe(connection, request, question))
+        return Check(equal=False, first_difference=index, near_tie=False)
+    shared = result.shared or reference.shared
+    width = max(SHARED_WIDTH if shared else 1, _width(request))
+    question = Question(tuple(reference.answer.numbers[:index]), (ours[0], theirs[0]), width)
+    return _judged(index, shared, await probe(connection, request, question))
 
 
 async def probe(connection: Connection, request: Request, question: Question) -> Probed:
@@ -83,9 +89,9 @@ def first_difference(first: list[int], second: list[int]) -> int | None:
     return next((index for index in range(shorter) if first[index] != second[index]), shorter)
 
 
-def _judged(index: int, seen: Probed) -> Check:
+def _judged(index: int, shared: bool, seen: Probed) -> Check:
     gap = abs(seen.narrow[0] - seen.narrow[1])
-    return Check(False, index, gap, gap <= 2 * seen.noise, seen.noise, seen.narrow, seen.wide)
+    return Check(False, index, gap, gap <= 2 * seen.noise, seen.noise, shared, seen.narrow, seen.wide)
 
 
 def _width(request: Request) -> int:

@@ -4,7 +4,6 @@ from collections.abc import Generator, Sequence
 
 from antiphon.config import SamplingParams
 from antiphon.core.distributions import Logits, Probs, Quantise, process
-from antiphon.errors import ModelError
 from antiphon.methods.effects import Step
 from antiphon.models.base import Context
 from antiphon.vocabulary import CommonVocabulary
@@ -60,9 +59,6 @@ class Targets:
         """The law after `index` drafts, in the order of wire numbers: float64, shape (cloud tokens,)."""
         if index not in self._made:
             history = self._tokens[: len(self._tokens) - len(self.logits) + 1 + index]
-            try:
-                probs = process(self.logits[index], self._sampling, history)
-            except ValueError as error:
-                raise ModelError(f"the cloud's model failed: {error}") from error
+            probs = process(self.logits[index], self._sampling, history)
             self._made[index] = self._quantise(probs[self._common.cloud_ids])
         return self._made[index]
