@@ -3,7 +3,7 @@
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from antiphon.errors import CacheError
@@ -53,7 +53,8 @@ def replacing(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise _unwritable(target.parent, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # what made the block fail may make this fail too, and says less
+            temporary.unlink(missing_ok=True)
 
 
 def _named_folder() -> Path:

@@ -90,8 +90,8 @@ class Vocabulary:
 def _inflate(packed: bytes, limit: int) -> bytes:
     inflater = zlib.decompressobj()
     raw = inflater.decompress(packed, limit)
-    if not inflater.eof:
-        raise ValueError("it is cut short or too large")
+    if not inflater.eof or inflater.unused_data:
+        raise ValueError("it is cut short, too large, or followed by something else")
     return raw
 
 
@@ -198,12 +198,13 @@ def from_members(cloud: Vocabulary, members: bytes) -> CommonVocabulary:
         packed = _inflate(members, size + 1)
     except (ValueError, zlib.error) as error:
         raise ProtocolError(f"the map of common tokens is malformed: {error}", "bad-vocabulary") from error
-    flags = np.unpackbits(np.frombuffer(packed, np.uint8)).astype(bool)[: len(cloud)]
-    allowed = cloud.canonical.copy()
+    flags = np.unpackbits(np.frombuffer(packed, np.uint8)).astype(bool)
+    allowed = np.zeros(8 * size, dtype=bool)
+    allowed[: len(cloud)] = cloud.canonical
     allowed[cloud.end] = True
-    if len(packed) != size or not flags[cloud.end] or bool((flags & ~allowed).any()):
+    if len(flags) != len(allowed) or not flags[cloud.end] or bool((flags & ~allowed).any()):
         raise ProtocolError("the map of common tokens does not fit the cloud's vocabulary", "bad-vocabulary")
-    return _numbered(cloud, flags)
+    return _numbered(cloud, flags[: len(cloud)])
 
 
 def _numbered(cloud: Vocabulary, flags: NDArray[np.bool_]) -> CommonVocabulary:

@@ -1,13 +1,17 @@
 """From a prompt to the ids that a model reads: bare, or in the model's chat template."""
 
+import json
 from datetime import UTC, datetime
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from jinja2 import TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from antiphon.errors import ModelError, UsageError
 from antiphon.models.base import Model, spell
+
+# A template is a program: besides Jinja's own errors it can fail as any expression can.
+_FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def prompt_ids(model: Model, prompt: str, *, chat: bool) -> list[int]:
@@ -27,18 +31,24 @@ def render(model: Model, prompt: str) -> str:
     """The prompt as the one message of a conversation, in the model's chat template, with the model's turn begun."""
     if model.chat_template is None:
         raise ModelError(f"{model.name} has no chat template: leave out --chat")
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+    environment.filters["tojson"] = _json
     environment.globals.update(raise_exception=_raise, strftime_now=lambda form: datetime.now(UTC).strftime(form))
     pieces = {"bos_token": _text(model, model.begin[:1]), "eos_token": _text(model, (model.vocabulary.end,))}
     try:
         template = environment.from_string(model.chat_template)
         return template.render(messages=[{"role": "user", "content": prompt}], add_generation_prompt=True, **pieces)
-    except TemplateError as error:
+    except _FAILURES as error:
         raise ModelError(f"the chat template of {model.name} fails ({error}): leave out --chat") from error
 
 
 def _text(model: Model, ids: tuple[int, ...]) -> str:
     return "".join(model.token_text(token) for token in ids)
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    """Plain JSON, as templates are written for; Jinja's own filter escapes it for HTML."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def _raise(message: str) -> NoReturn:

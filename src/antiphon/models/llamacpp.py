@@ -7,6 +7,7 @@ right (`swa_full` on).
 """
 
 import ctypes
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,6 +37,8 @@ _RECURRENT = (
     "keeps a recurrent state instead of a cache that can be rolled back, so rejected drafts could not be taken back: "
     "choose a transformer model"
 )
+_MARK = "\n"
+"""What a tokenizer that puts a space before text gets to put it before, in place of the text."""
 _log: list[str] = []
 
 
@@ -58,6 +61,7 @@ class LlamaModel:
         try:
             _refuse_unfit(self._model, self._vocab, name)
             self._context = _create_context(self._model, name, context, threads)
+            _refuse_embedder(self._context, name)
             self.vocabulary = _cached_vocabulary(self._vocab, path, name)
         except Exception:
             self.close()
@@ -69,6 +73,7 @@ class LlamaModel:
         self.chat_template: str | None = template.decode(errors="replace") if template else None
         self.free_sequences = list(range(SEQUENCES - 1, -1, -1))
         self._batch = _Batch()
+        self._lead = _added_space(self._vocab, self.vocabulary)
 
     def open(self) -> "LlamaContext":
         """An empty context. Raises CapacityError if all sequences are in use."""
@@ -76,16 +81,37 @@ class LlamaModel:
 
     def take_sequence(self) -> int:
         """The id of a free sequence."""
+        self.require_open()
         if not self.free_sequences:
             raise CapacityError(f"all {SEQUENCES} contexts of {self.name} are in use: try again when an answer is done")
         return self.free_sequences.pop()
 
+    def give_sequence(self, sequence: int) -> None:
+        """Forget what a sequence holds, and let another context have it."""
+        if self._model is not None:
+            lib.llama_memory_seq_rm(self.memory, sequence, -1, -1)
+            self.free_sequences.append(sequence)
+
+    def require_open(self) -> None:
+        """Raises ValueError after `close`: llama.cpp would read freed memory."""
+        if self._model is None:
+            raise ValueError(f"the model {self.name} is closed")
+
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
-        """The tokenizer's own ids. Raises UsageError for text that is not valid Unicode."""
+        """The tokenizer's own ids. Raises UsageError for text that is not valid Unicode.
+
+        A space that the tokenizer would put before plain text is left out, so that the ids spell `text`.
+        """
+        self.require_open()
+        if self._lead and not special:
+            ids = _tokenize(self._vocab, _MARK + text, special)
+            if ids[: len(self._lead)] == self._lead:
+                return ids[len(self._lead) :]
         return _tokenize(self._vocab, text, special)
 
     def token_text(self, token: int) -> str:
         """The written name of a token."""
+        self.require_open()
         text: bytes = lib.llama_vocab_get_text(self._vocab, token)
         return text.decode(errors="replace")
 
@@ -93,7 +119,7 @@ class LlamaModel:
         """One forward pass of at most BATCH tokens and ROWS rows; what `LlamaContext.extend` is made of."""
         code = lib.llama_decode(self._context, self._batch.fill(tokens, position, sequence, rows))
         if code == 1:
-            raise CapacityError(f"the context of {self.name} is full at {self.context_length} tokens")
+            raise self.full()
         if code != 0:
             raise ModelError(f"{self.name} could not evaluate a pass (llama.cpp code {code})")
         size = len(self.vocabulary)
@@ -102,6 +128,10 @@ class LlamaModel:
             pointer = lib.llama_get_logits_ith(self._context, len(tokens) - rows + row)
             logits[row] = np.ctypeslib.as_array(pointer, shape=(size,))
         return logits
+
+    def full(self) -> CapacityError:
+        """What to raise when the cells do not suffice."""
+        return CapacityError(f"the context of {self.name} is full at {self.context_length} tokens")
 
     def close(self) -> None:
         """Free the context and the model."""
@@ -139,6 +169,7 @@ class LlamaContext:
 
     def rewind(self, length: int) -> None:
         """Forget every token after the first `length`."""
+        self._require_open()
         if not 0 <= length <= self._length:
             raise ValueError(f"cannot rewind a context of {self._length} tokens to {length}")
         # Also what a failed pass may have left beyond our length goes.
@@ -148,6 +179,7 @@ class LlamaContext:
 
     def fork(self) -> "LlamaContext":
         """A context over the same cells."""
+        self._require_open()
         sequence = self._model.take_sequence()
         lib.llama_memory_seq_cp(self._model.memory, self._sequence, sequence, 0, self._length)
         return LlamaContext(self._model, sequence, self._length)
@@ -156,17 +188,22 @@ class LlamaContext:
         """Give the cells and the sequence back."""
         if self._open:
             self._open = False
-            lib.llama_memory_seq_rm(self._model.memory, self._sequence, -1, -1)
-            self._model.free_sequences.append(self._sequence)
+            self._model.give_sequence(self._sequence)
+
+    def _require_open(self) -> None:
+        self._model.require_open()
+        if not self._open:
+            raise ValueError("the context is closed: its sequence may be another's by now")
 
     def _check(self, tokens: Sequence[int], rows: int) -> None:
+        self._require_open()
         size = len(self._model.vocabulary)
-        if not self._open:
-            raise ValueError("the context is closed")
         if not 0 <= rows <= len(tokens):
             raise ValueError(f"{rows} rows of logits were asked of a pass of {len(tokens)} tokens")
         if not all(0 <= token < size for token in tokens):
             raise ModelError(f"an id is no token of {self._model.name}: it has {size}")
+        if self._length + len(tokens) > self._model.context_length:
+            raise self._model.full()
 
 
 class _Batch:
@@ -248,14 +285,32 @@ def _refuse_unfit(model: Any, vocab: Any, name: str) -> None:
 
 def _create_context(model: Any, name: str, cells: int, threads: int) -> Any:
     params = lib.llama_context_default_params()
-    params.n_ctx, params.n_batch, params.n_ubatch = cells, BATCH, BATCH
+    # llama.cpp shrinks the batch to a smaller context without a word, and aborts at a pass of BATCH tokens.
+    params.n_ctx, params.n_batch, params.n_ubatch = max(cells, BATCH), BATCH, BATCH
     params.n_seq_max, params.n_outputs_max = SEQUENCES, ROWS
     params.kv_unified = params.swa_full = True
-    params.n_threads = params.n_threads_batch = threads or len(os.sched_getaffinity(0))
+    params.n_threads = params.n_threads_batch = threads or _cores()
     context = lib.llama_init_from_model(model, params)
     if not context:
         raise ModelError(f"no context of {cells} tokens could be made for {name} ({_reason()}): give a smaller --context")
     return context
+
+
+def _refuse_embedder(context: Any, name: str) -> None:
+    reads_ahead = not lib.llama_get_causal_attn(context)
+    if reads_ahead or lib.llama_pooling_type(context) > 0 or not lib.llama_get_memory(context):
+        raise ModelError(f"{name} is an embedding model, so it cannot continue a text: choose a text-generation model")
+
+
+def _cores() -> int:
+    # macOS and Windows do not say which cores are ours.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _added_space(vocab: Any, vocabulary: Vocabulary) -> list[int]:
+    """The ids of _MARK where the tokenizer puts a space before it (Llama 2 and its kin), else none."""
+    ids = _tokenize(vocab, _MARK, False)
+    return ids if vocabulary.join(ids) == b" " + _MARK.encode() else []
 
 
 def _tokenize(vocab: Any, text: str, special: bool) -> list[int]:
@@ -274,11 +329,14 @@ def _tokenize(vocab: Any, text: str, special: bool) -> list[int]:
 
 def _cached_vocabulary(vocab: Any, path: Path, name: str) -> Vocabulary:
     stat = path.stat()
-    key = f"tokens-{path.resolve()}-{stat.st_size}-{stat.st_mtime_ns}-{lib.__version__}".replace(os.sep, "_")[-240:]
+    source = f"{path.resolve()}-{stat.st_size}-{stat.st_mtime_ns}-{lib.__version__}"
+    key = f"tokens-{hashlib.sha256(os.fsencode(source)).hexdigest()}"  # a path itself may be too long for a file name
     packed = read_cached(key)
     if packed is not None:
         try:
-            return Vocabulary.unpack(packed)
+            vocabulary = Vocabulary.unpack(packed)
+            if len(vocabulary) == lib.llama_vocab_n_tokens(vocab):
+                return vocabulary
         except ProtocolError:
             pass  # a damaged file is made again
     vocabulary = _read_vocabulary(vocab, name)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from antiphon.config import Limits, SamplingParams
-from antiphon.errors import ProtocolError
+from antiphon.errors import ProtocolError, UsageError
 
 VERSION = 1
 """The protocol's version; both ends must name the same one."""
@@ -141,11 +141,16 @@ class Cancel(msgspec.Struct, frozen=True, array_like=True, tag=16, forbid_unknow
 
 
 class Closed(msgspec.Struct, frozen=True, array_like=True, tag=17, forbid_unknown_fields=True):
-    """Cloud: the session is over (`end`, `length` or `cancelled`); it took these forward passes and milliseconds."""
+    """Cloud: the session is over (`end`, `length` or `cancelled`); it took these forward passes and milliseconds.
+
+    `shared` says whether others were served at the same time: their cells lie between ours, which can move the last digits
+    of a model's logits.
+    """
 
     reason: Name
     passes: Count
     compute_ms: float
+    shared: bool
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True, tag=18, forbid_unknown_fields=True):
@@ -218,7 +223,7 @@ def decode(frame: bytes) -> Envelope:
     """The envelope in a frame. Raises ProtocolError if it is not one, whatever the bytes."""
     try:
         return _decoder.decode(frame)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, UsageError, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError(f"the frame is not a valid message: {error}") from error
 
 

@@ -36,7 +36,7 @@ class Writer:
         self._array(counts.astype(f"<u{bits // 8}"))
 
     def float32_distribution(self, probs: Probs) -> None:
-        """Append a distribution as float32; both ends then use `from_float32` of it."""
+        """Append a distribution as float32 ratios to its largest value; both ends then use `from_float32` of them."""
         self._array(to_float32(probs).astype("<f4"))
 
     def finish(self) -> bytes:

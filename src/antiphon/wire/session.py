@@ -1,16 +1,19 @@
 """The state machine of a connection, without I/O: one table for both ends (docs/protocol.md).
 
-A connection greets, agrees on the common vocabulary, and is then ready for sessions, each with a small life of its own:
+A connection greets, agrees on the common vocabulary, and is then ready for sessions, each with a small life of its own.
+What stands in [] may be left out:
 
     NEW -Hello-> GREETING -Welcome-> MATCHING [-VocabularyRequest-> FETCHING -VocabularyPart*]
         -Common-> AGREEING [-CommonWanted-> MAPPING -CommonMap-> AGREEING] -CommonReady-> READY
-    IDLE -Open-> OPENING -Opened-> RUNNING ... -Closed or Failure-> ENDED      (Cancel: CANCELLED, until ENDED)
+    IDLE -Open-> OPENING [-Opened-> RUNNING] [-Cancel-> CANCELLED] -Closed|Failure-> ENDED
+
+Failure and Goodbye close the connection from anywhere, Ping and Pong change nothing. Rounds change nothing either: the
+device may send Draft and Probe from OPENING on, the cloud Verdict, Tokens and Probed while RUNNING.
 
 `receive(frame, now)` gives the messages that a frame brings, `send(message, session)` the frame to send. Whatever is not in
 the table is a ProtocolError. The same table rules what this end may send, so a bug here is found here.
 """
 
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -59,6 +62,7 @@ class Life(Enum):
 
 
 _DEVICE, _CLOUD = Side.DEVICE, Side.CLOUD
+_OPEN = tuple(state for state in State if state is not State.CLOSED)
 
 CONNECTION: dict[tuple[State, Side, type], State] = {
     (State.NEW, _DEVICE, m.Hello): State.GREETING,
@@ -70,8 +74,8 @@ CONNECTION: dict[tuple[State, Side, type], State] = {
     (State.AGREEING, _CLOUD, m.CommonWanted): State.MAPPING,
     (State.MAPPING, _DEVICE, m.CommonMap): State.AGREEING,
     (State.AGREEING, _CLOUD, m.CommonReady): State.READY,
-    **{(state, side, kind): state for state in State for side in Side for kind in (m.Ping, m.Pong)},
-    **{(state, side, kind): State.CLOSED for state in State for side in Side for kind in (m.Failure, m.Goodbye)},
+    **{(state, side, kind): state for state in _OPEN for side in Side for kind in (m.Ping, m.Pong)},
+    **{(state, side, kind): State.CLOSED for state in _OPEN for side in Side for kind in (m.Failure, m.Goodbye)},
 }
 
 _UP = (m.Draft, m.Probe)
@@ -138,7 +142,7 @@ class WireSession:
         self.side = side
         self.limits = limits
         self.state = State.NEW
-        self.ledgers: defaultdict[int, Ledger] = defaultdict(Ledger)
+        self.ledgers: dict[int, Ledger] = {}  # from Open until its reader takes it out
         self._header = header
         self._deadline = now + limits.handshake_seconds
         self._lives: dict[int, Life] = {}
@@ -185,7 +189,7 @@ class WireSession:
 
     def _advance_connection(self, sender: Side, message: m.Message) -> None:
         after = CONNECTION.get((self.state, sender, type(message)))
-        if after is None or self.closed:
+        if after is None:
             raise ProtocolError(f"{_name(message)} is out of turn: the connection is {self.state.value}", "out-of-turn")
         self.state = after
 
@@ -205,9 +209,11 @@ class WireSession:
         return before is Life.ENDED or (before is Life.CANCELLED and after is Life.CANCELLED)
 
     def _count(self, sender: Side, session: int, message: m.Message, size: int) -> None:
-        if session == 0:
+        if isinstance(message, m.Open):
+            self.ledgers[session] = Ledger()
+        ledger = self.ledgers.get(session)
+        if ledger is None:  # the connection itself, or a frame that came after its session was settled
             return
-        ledger = self.ledgers[session]
         direction = ledger.up if sender is Side.DEVICE else ledger.down
         traffic = ledger.setup if isinstance(message, m.Open | m.Opened) else direction
         payload = m.payload_bits(message)

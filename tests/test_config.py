@@ -1,0 +1,118 @@
+"""Every value that does not fit is refused with one sentence; the defaults are what they are."""
+
+import dataclasses
+import math
+
+import pytest
+
+from antiphon.config import (
+    MAX_DRAFT_LENGTH,
+    ChainOptions,
+    Limits,
+    ModelConfig,
+    NoOptions,
+    Request,
+    SamplingParams,
+    ServeConfig,
+)
+from antiphon.errors import UsageError
+
+BAD_SAMPLING = [
+    ("temperature", -0.1, "temperature must be between 0 and 100, not -0.1"),
+    ("temperature", 100.5, "temperature must be between 0 and 100, not 100.5"),
+    ("temperature", math.nan, "every sampling parameter must be a finite number"),
+    ("temperature", math.inf, "every sampling parameter must be a finite number"),
+    ("top_k", -1, "top-k must be 0 (off) or more, not -1"),
+    ("top_p", 0.0, "top-p must be above 0 and at most 1 (off), not 0.0"),
+    ("top_p", 1.1, "top-p must be above 0 and at most 1 (off), not 1.1"),
+    ("top_p", math.nan, "every sampling parameter must be a finite number"),
+    ("min_p", -0.1, "min-p must be between 0 (off) and 1, not -0.1"),
+    ("min_p", 1.1, "min-p must be between 0 (off) and 1, not 1.1"),
+    ("repetition_penalty", 0.0, "repetition penalty must be above 0, not 0.0"),
+    ("repetition_penalty", -1.0, "repetition penalty must be above 0, not -1.0"),
+    ("repetition_penalty", math.inf, "every sampling parameter must be a finite number"),
+    ("presence_penalty", math.nan, "every sampling parameter must be a finite number"),
+    ("frequency_penalty", -math.inf, "every sampling parameter must be a finite number"),
+    ("logit_bias", ((1, math.nan),), "every logit bias must be a finite number"),
+    ("logit_bias", ((1, 0.0), (2, math.inf)), "every logit bias must be a finite number"),
+]
+BAD_OPTIONS = [
+    ("draft_length", 0, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, not 0"),
+    ("draft_length", MAX_DRAFT_LENGTH + 1, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, not {MAX_DRAFT_LENGTH + 1}"),
+    ("precision", 8, "precision must be 16 or 32 bits, not 8"),
+    ("precision", 0, "precision must be 16 or 32 bits, not 0"),
+]
+BAD_MODEL = [
+    ("name", "", "a model needs a name"),
+    ("name", "  ", "a model needs a name"),
+    ("context", 15, "context must be 16 to 1048576 tokens, not 15"),
+    ("context", 2**20 + 1, "context must be 16 to 1048576 tokens, not 1048577"),
+    ("threads", -1, "threads must be 0 (one a core) to 1024, not -1"),
+    ("threads", 1025, "threads must be 0 (one a core) to 1024, not 1025"),
+]
+BAD_SERVE = [("port", -1, "port must be 0 (any free one) to 65535, not -1"), ("port", 65536, "port must be 0")]
+BAD_REQUEST = [
+    ("prompt", "", "the prompt is empty: give at least one character"),
+    ("prompt", "half a pair \ud83d", "the prompt is not valid Unicode text"),
+    ("max_tokens", 0, "max-tokens must be at least 1, not 0"),
+    ("max_tokens", -3, "max-tokens must be at least 1, not -3"),
+    ("stop", ("end", ""), "a stop string is empty"),
+    ("seed", -1, "seed must be 0 to 2^64 - 1, not -1"),
+    ("seed", 2**64, "seed must be 0 to 2^64 - 1"),
+]
+BAD = [
+    *((SamplingParams, {}, *case) for case in BAD_SAMPLING),
+    *((ChainOptions, {}, *case) for case in BAD_OPTIONS),
+    *((ModelConfig, {"name": "toy"}, *case) for case in BAD_MODEL),
+    *((ServeConfig, {}, *case) for case in BAD_SERVE),
+    *((Request, {"prompt": "hello"}, *case) for case in BAD_REQUEST),
+]
+
+
+@pytest.mark.parametrize(("kind", "fields", "name", "value", "sentence"), BAD)
+def test_a_value_that_does_not_fit(kind: type, fields: dict, name: str, value: object, sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        kind(**{**fields, name: value})
+    assert sentence in str(caught.value)
+
+
+GOOD = [
+    (SamplingParams, {"temperature": 0.0, "top_k": 0, "top_p": 1e-9, "min_p": 0.0, "repetition_penalty": 1e-3}),
+    (SamplingParams, {"temperature": 100.0, "top_k": 10**9, "top_p": 1.0, "min_p": 1.0, "presence_penalty": -2.0}),
+    (SamplingParams, {"logit_bias": ((0, -100.0), (0, 100.0))}),
+    (ChainOptions, {"draft_length": 1, "precision": 16}),
+    (ChainOptions, {"draft_length": MAX_DRAFT_LENGTH, "precision": 32}),
+    (ModelConfig, {"name": "toy", "context": 16, "threads": 1024}),
+    (ModelConfig, {"name": "toy", "context": 2**20, "threads": 0}),
+    (ServeConfig, {"port": 0}),
+    (ServeConfig, {"port": 65535}),
+    (Request, {"prompt": "été 🙂", "max_tokens": 1, "stop": (), "seed": 2**64 - 1}),
+    (Request, {"prompt": " ", "seed": 0, "stop": ("\n",)}),
+]
+
+
+@pytest.mark.parametrize(("kind", "fields"), GOOD)
+def test_the_borders_fit(kind: type, fields: dict) -> None:
+    made = kind(**fields)
+    assert all(getattr(made, name) == value for name, value in fields.items())
+
+
+@pytest.mark.parametrize("made", [SamplingParams(), NoOptions(), ChainOptions(), Limits(), ModelConfig("x"), ServeConfig()])
+def test_nothing_changes_afterwards(made: object) -> None:
+    for name in [field.name for field in dataclasses.fields(made)]:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(made, name, 1)
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        (SamplingParams(), False),
+        (SamplingParams(temperature=0.0, top_k=5, top_p=0.5, min_p=0.1, logit_bias=((1, 2.0),)), False),
+        (SamplingParams(repetition_penalty=1.1), True),
+        (SamplingParams(presence_penalty=-0.1), True),
+        (SamplingParams(frequency_penalty=0.1), True),
+    ],
+)
+def test_penalties_are_noticed(params: SamplingParams, expected: bool) -> None:
+    assert params.has_penalties is expected

@@ -1,0 +1,187 @@
+"""docs/protocol.md says what the code does: messages, maps, codes, drawing, examples."""
+
+import ast
+import dataclasses
+import re
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from msgspec import inspect
+
+import antiphon
+from antiphon import vocabulary
+from antiphon.config import MAX_DRAFT_LENGTH, ChainOptions, Limits, SamplingParams
+from antiphon.core.distributions import from_fixed_point
+from antiphon.net.websocket import header_bytes
+from antiphon.wire import messages as m
+from antiphon.wire import session
+from antiphon.wire.packing import Writer
+from antiphon.wire.session import CONNECTION, SESSION, SMALL_FRAME_BYTES, Side
+
+SOURCE = Path(antiphon.__file__).parent
+DOC = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")
+KINDS: tuple[type, ...] = typing.get_args(m.Message)
+
+
+def section(title: str) -> str:
+    """What stands under a heading, up to the next of any level."""
+    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", DOC, re.DOTALL | re.MULTILINE)
+    assert found is not None, f"docs/protocol.md has no heading {title!r}"
+    return found[1]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of a table, without its head."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip().strip("`") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
+
+
+def number(value: int) -> str:
+    return f"2^{value.bit_length() - 1}" if value >= 2**16 and value & (value - 1) == 0 else str(value)
+
+
+def described(kind: inspect.Type) -> str:
+    """A field's type and bounds, in the words of the page."""
+    match kind:
+        case inspect.IntType(ge=least, le=None):
+            return f"int, {least} or more"
+        case inspect.IntType(ge=least, le=most):
+            return f"int, {least} to {number(most)}"
+        case inspect.StrType(max_length=None):
+            return "str"
+        case inspect.StrType(max_length=most):
+            return f"str, at most {number(most)}"
+        case inspect.BytesType(min_length=None, max_length=None):
+            return "bytes"
+        case inspect.BytesType(min_length=least, max_length=most):
+            return f"bytes, {most}" if least == most else f"bytes, at most {number(most)}"
+        case inspect.VarTupleType(item_type=item, max_length=most):
+            return f"array{'' if most is None else f', at most {most}'} of {described(item)}"
+        case inspect.TupleType(item_types=items):
+            return f"array, {len(items)} of {described(items[0])}"
+        case inspect.DictType(key_type=key, value_type=value, max_length=most):
+            return f"map, at most {most} of {described(key)} to {described(value)}"
+        case inspect.DataclassType(cls=cls):
+            return f"map, {cls.__name__}"
+        case inspect.UnionType():
+            return "int, float, str or bool"
+    return {inspect.FloatType: "float", inspect.BoolType: "bool"}[type(kind)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_message_with_its_tag_and_its_fields_in_order(kind: type) -> None:
+    text = section(f"{kind.__name__}, tag {kind.__struct_config__.tag}")
+    fields = [(field.name, described(field.type)) for field in inspect.type_info(kind).fields]
+    assert [tuple(row[:2]) for row in rows(text)] == fields
+    assert fields or "No fields." in text
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_who_sends_a_message_where(kind: type) -> None:
+    text = section(f"{kind.__name__}, tag {kind.__struct_config__.tag}").strip()
+    where = {"connection": CONNECTION, "session": SESSION}
+    sides = {place: {side for _, side, sent in table if sent is kind} for place, table in where.items()}
+    names = {frozenset({Side.DEVICE}): "device", frozenset({Side.CLOUD}): "cloud", frozenset(Side): "either"}
+    said = "; ".join(f"{names[frozenset(found)]}, {place}" for place, found in sides.items() if found)
+    assert text.lower().startswith(said), said
+
+
+def test_nothing_else_is_described_as_a_message() -> None:
+    told = re.findall(r"^### (\w+), tag (\d+)$", DOC, re.MULTILINE)
+    assert told == [(kind.__name__, str(kind.__struct_config__.tag)) for kind in KINDS]
+
+
+@pytest.mark.parametrize("kind", [Limits, SamplingParams])
+def test_the_maps(kind: type) -> None:
+    told = [(row[0], row[2]) for row in rows(section(kind.__name__))]
+    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+    assert told == [(name, "[]" if default == () else str(default)) for name, default in defaults.items()]
+
+
+def calls(tree: ast.AST, name: str) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == name:
+            yield node
+
+
+def codes_in(path: Path) -> Iterator[str]:
+    """Every code that a file raises or sends, spelled out in it; that of a ProtocolError without one is its default."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for call in calls(tree, "ProtocolError"):
+        given = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg == "code")]
+        for value in given:
+            assert isinstance(value, ast.Constant), f"{path.name}:{call.lineno}: a code that a reader cannot find"
+        yield from (value.value for value in given) if given else ["bad-frame"]
+    for call in calls(tree, "Failure"):
+        yield from (value.value for value in call.args[:1] if isinstance(value, ast.Constant))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "failure_code":
+            yield from (sent.value.value for sent in ast.walk(node) if isinstance(sent, ast.Return))
+
+
+def test_every_error_code() -> None:
+    raised = {code for path in SOURCE.rglob("*.py") for code in codes_in(path)}
+    told = [row[0] for row in rows(section("Errors"))]
+    assert len(raised) > 8
+    assert sorted(told) == sorted(raised)
+
+
+def test_the_version() -> None:
+    assert f"described here is **{m.VERSION}**" in DOC.replace("\n", " ")
+    assert f"this page is {m.VERSION}" in DOC
+
+
+def test_the_drawing_is_that_of_the_code() -> None:
+    found = re.search(r"^ +NEW -Hello->.*?-> ENDED$", session.__doc__ or "", re.DOTALL | re.MULTILINE)
+    assert found is not None
+    assert found[0] in DOC
+
+
+def test_numbers_that_the_text_names() -> None:
+    words = DOC.replace("\n", " ")
+    assert f"each of {m.PART_BYTES} bytes" in words
+    assert f"signed, 1 to {vocabulary.MAX_TOKENS} |" in words
+    assert f"at most {vocabulary._MAX_PACKED_BYTES} bytes uncompressed" in words
+    assert f"a frame has at most {SMALL_FRAME_BYTES} bytes" in words
+    assert f"an int from 1 to {MAX_DRAFT_LENGTH} (without it {ChainOptions().draft_length})" in words
+    assert f"16 or 32 (without it {ChainOptions().precision})" in words
+
+
+def test_what_a_header_costs() -> None:
+    assert "2 bytes, 2 more for a frame of 126 to 65535 bytes or 8 more beyond, and 4 more" in DOC.replace("\n", " ")
+    assert [header_bytes(size, from_device=False) for size in (125, 126, 65535, 65536)] == [2, 4, 4, 10]
+    assert header_bytes(1, from_device=True) == 6
+
+
+def examples() -> Iterator[bytes]:
+    """The bytes of each example of the page, in their order, made by the code."""
+    yield m.encode(m.Envelope(0, m.Hello(1, "x/1", "", b"")))
+    yield m.encode(m.Envelope(1, m.Cancel()))
+    yield payload([(1, 2), (2, 2)], [[0, 65535, 0], [16384, 16384, 32767]])
+    yield payload([(4, 3), (1, 2), (2, 2), (32768, 16), (16384, 16)], [])
+    yield payload([(4, 3)], [])
+    writer = Writer()
+    writer.float32_distribution(np.array([0, 0.5, 0.25, 0.125, 0.125]))
+    yield writer.finish()
+
+
+def payload(numbers: list[tuple[int, int]], counts: list[list[int]]) -> bytes:
+    writer = Writer()
+    for value, bits in numbers:
+        writer.number(value, bits)
+    for row in counts:
+        writer.probabilities(from_fixed_point(np.array(row), 16), 16)
+    return writer.finish()
+
+
+def test_the_examples() -> None:
+    told = re.findall(r"^    ((?:[0-9a-f]{2} )*[0-9a-f]{2})$", DOC, re.MULTILINE)
+    assert [bytes.fromhex(line) for line in told] == list(examples())
+
+
+def test_the_parameters_are_maps_by_name() -> None:
+    assert isinstance(msgspec.msgpack.decode(msgspec.msgpack.encode(Limits())), dict)
