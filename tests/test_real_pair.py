@@ -14,6 +14,7 @@ from antiphon.device.connection import Connection, connect
 from antiphon.device.doctor import examine
 from antiphon.device.generate import Device
 from antiphon.models.base import Model
+from antiphon.vocabulary import common_vocabulary, from_members
 from data import real_prompts
 
 pytestmark = pytest.mark.model
@@ -38,6 +39,17 @@ def together(device_model: Model, cloud_model: Model, test: Callable[[Device, Co
             device.worker.close()
 
     return asyncio.run(run())
+
+
+def test_the_common_vocabulary(smollm2: Model, gemma3: Model) -> None:
+    """46,145 tokens and the end, each of the same bytes on both sides; both ends number them alike."""
+    common = common_vocabulary(smollm2.vocabulary, gemma3.vocabulary)
+    assert common.device_ids is not None
+    assert (common.size, common.target_size, common.common_bits, common.target_bits) == (46_146, 262_144, 16, 18)
+    pairs = list(zip(common.device_ids.tolist(), common.cloud_ids[: common.size].tolist(), strict=True))
+    assert pairs[0] == (smollm2.vocabulary.end, gemma3.vocabulary.end)
+    assert all(smollm2.vocabulary.pieces[own] == gemma3.vocabulary.pieces[other] != b"" for own, other in pairs[1:])
+    assert from_members(gemma3.vocabulary, common.members()).digest == common.digest
 
 
 @pytest.mark.parametrize("method", ["dsd", "dssd"])

@@ -59,9 +59,11 @@ def replacing(target: Path) -> Iterator[Path]:
 
 def _named_folder() -> Path:
     own, shared = os.environ.get("ANTIPHON_CACHE"), os.environ.get("XDG_CACHE_HOME")
-    if own:
-        return Path(own).expanduser()
-    return (Path(shared) if shared else Path("~/.cache").expanduser()) / "antiphon"
+    folder = Path(own) if own else Path(shared or "~/.cache") / "antiphon"
+    try:
+        return folder.expanduser()
+    except RuntimeError as error:  # a user without a home folder, as in some containers
+        raise _unwritable(folder, "there is no home folder") from error
 
 
 def _unwritable(folder: Path, error: OSError | str) -> CacheError:

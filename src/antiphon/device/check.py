@@ -15,6 +15,7 @@ from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device, drive_session
 from antiphon.errors import UsageError
+from antiphon.methods import find
 from antiphon.methods.base import DeviceSide, Transcript
 from antiphon.methods.probe import ProbeDevice, Question
 from antiphon.wire.messages import Open, Probed
@@ -48,6 +49,8 @@ class Check:
 
 def require_checkable(request: Request) -> None:
     """Raise UsageError unless `request` must give the same tokens as `cloud`."""
+    if not find(request.method).exact:
+        raise UsageError(f"--check compares with `cloud`, which {request.method} does not promise to equal: use an exact one")
     if request.sampling.temperature != 0:
         raise UsageError("--check compares tokens, which only --temperature 0 makes equal for this method")
 
