@@ -50,6 +50,11 @@ BAD_MODEL = [
     ("threads", -1, "threads must be 0 (one a core) to 1024, not -1"),
     ("threads", 1025, "threads must be 0 (one a core) to 1024, not 1025"),
 ]
+BAD_LIMITS = [
+    ("frame_bytes", 1023, "frames of at least 1024 bytes must be accepted, not 1023"),
+    ("max_tokens", 0, "every limit must be at least 1"),
+    ("idle_seconds", 0.0, "every limit of time must be above 0 seconds"),
+]
 BAD_SERVE = [("port", -1, "port must be 0 (any free one) to 65535, not -1"), ("port", 65536, "port must be 0")]
 BAD_REQUEST = [
     ("prompt", "", "the prompt is empty: give at least one character"),
@@ -64,6 +69,7 @@ BAD = [
     *((SamplingParams, {}, *case) for case in BAD_SAMPLING),
     *((ChainOptions, {}, *case) for case in BAD_OPTIONS),
     *((ModelConfig, {"name": "toy"}, *case) for case in BAD_MODEL),
+    *((Limits, {}, *case) for case in BAD_LIMITS),
     *((ServeConfig, {}, *case) for case in BAD_SERVE),
     *((Request, {"prompt": "hello"}, *case) for case in BAD_REQUEST),
 ]

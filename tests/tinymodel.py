@@ -5,7 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
+
+from antiphon.config import ModelConfig
+from antiphon.models import load
+from antiphon.models.base import Model
 
 WIDTH = 32
 WORDS = ("▁", "a", "b", "c", "▁a", "ab", "▁ab", "h", "e", "l", "o", "he", "▁he", "▁hel", "hel", "lo", "\n\n")
@@ -15,6 +20,13 @@ FIRST_WORD = 259
 
 Value = bool | int | float | str | Sequence[str] | Sequence[float]
 Tensors = Mapping[str, tuple[int, ...]]
+
+
+def load_tiny(folder: Path, *, context: int = 1024, **changes: Value) -> Model:
+    """A tiny transformer, with its file and its cache in `folder`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANTIPHON_CACHE", str(folder / "cache"))
+        return load(ModelConfig(str(write_llama(folder / "tiny.gguf", **changes)), context=context, threads=1))
 
 
 def write_llama(path: Path, **changes: Value) -> Path:

@@ -75,8 +75,14 @@ class Limits:
     prompt_bytes: int = 256 * 2**10
     max_tokens: int = 4096
     sessions_per_connection: int = 8
-    handshake_seconds: float = 60.0
+    handshake_seconds: float = 300.0
     idle_seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        counts = (self.prompt_bytes, self.max_tokens, self.sessions_per_connection)
+        _require(self.frame_bytes >= 1024, f"frames of at least 1024 bytes must be accepted, not {self.frame_bytes}")
+        _require(all(count >= 1 for count in counts), "every limit must be at least 1")
+        _require(self.handshake_seconds > 0 and self.idle_seconds > 0, "every limit of time must be above 0 seconds")
 
 
 @dataclass(frozen=True, slots=True)

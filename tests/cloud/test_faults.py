@@ -1,6 +1,7 @@
 """Whatever a device does, it gets one clear sentence, and the next device is served."""
 
 import asyncio
+import zlib
 from collections.abc import Awaitable, Callable
 
 import numpy as np
@@ -8,10 +9,13 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as dial
 
+from antiphon.cloud.service import Cloud
 from antiphon.config import Limits
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.errors import LinkError, RemoteError
+from antiphon.models.toy import named_toy
+from antiphon.vocabulary import identity
 from antiphon.wire import messages as m
 from antiphon.wire.packing import Writer
 from links import linked, raw_session, request, toy_cloud, toy_device
@@ -121,12 +125,29 @@ def good(writer: Writer, connection: Connection) -> None:
         ("dssd", draft(good, count=2), "the payload is shorter than its message says"),
         ("dssd", draft(good, count=0), "the payload is longer than its message says"),
         ("dssd", draft(good, turn=7), "Draft of round 7 came in round 0"),
-        ("dssd", lambda connection: m.Probe(1, 0, b""), "Probe came where Draft was due"),
+        ("dssd", lambda connection: m.Probe(1, 0, 0, b""), "Probe came where Draft was due"),
         ("probe", draft(good), "Draft came where Probe was due"),
+        ("probe", lambda connection: m.Probe(1, 0, 8, b""), "a continuation of 8 tokens came where at most 7 fit"),
     ],
 )
 def test_a_message_that_cannot_be(method: str, make: Callable[[Connection], m.Message], sentence: str) -> None:
     assert sentence in fault(method, make)
+
+
+def test_no_number_of_maps_makes_a_cloud_forget_its_own_vocabulary() -> None:
+    cloud = Cloud(named_toy("toy-cloud"))
+    model = cloud.model
+    full = identity(model.vocabulary)
+    for left_out in range(20):
+        flags = model.vocabulary.canonical.copy()
+        flags[[model.vocabulary.end, left_out]] = True, False
+        asyncio.run(cloud.learn(zlib.compress(np.packbits(flags).tobytes())))
+    assert cloud.known(full.digest) is not None
+    cloud.close()
+
+
+def test_a_vocabulary_larger_than_a_frame_comes_in_small_parts() -> None:
+    assert linked(lambda device, connection: device.generate(request(), connection), Limits(frame_bytes=1200)).tokens > 0
 
 
 def test_more_sessions_than_allowed_end_the_connection() -> None:

@@ -139,7 +139,7 @@ def test_a_token_of_probability_zero_is_never_drawn(probs: Probs, value: float) 
     assert value <= below + probs[index] + 1e-15
 
 
-@pytest.mark.parametrize("total", [1.0, 0.9999999, 1.0000001])
+@pytest.mark.parametrize("total", [1.0, 1 - 2**-53, 1 + 2**-52, 0.9999999, 1.0000001, 1e-9, 1.5])
 @pytest.mark.parametrize("zeros", [0, 1, 5])
 def test_the_ends_of_the_range(total: float, zeros: int) -> None:
     """The sum may miss 1 by rounding; zeros may lead and trail."""

@@ -74,6 +74,17 @@ def test_the_probe_sees_what_the_model_says() -> None:
     linked(test)
 
 
+def test_a_short_continuation_is_read_another_way_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A difference right after the prompt: only reading the prompt's end again can show what other histories do."""
+    widen(0.2, monkeypatch)
+
+    async def test(device: Device, connection: Connection) -> list[float]:
+        asked = request("dssd", temperature=0, tokens=10, prompt="the thing and the other ")
+        return [(await probe(connection, asked, Question((), (3, 4), 16, reread))).noise for reread in (0, 8, 64)]
+
+    assert linked(test) == [0, pytest.approx(0.2, abs=1e-3), pytest.approx(0.2, abs=1e-3)]
+
+
 def test_the_width_that_is_probed_is_that_of_the_method() -> None:
     from antiphon.device.check import _width
 

@@ -55,7 +55,8 @@ SAMPLING = st.builds(
     top_p=st.floats(0.01, 1),
     min_p=st.floats(0, 1),
 )
-LIMITS = st.builds(Limits, COUNTS, COUNTS, COUNTS, COUNTS, FLOATS)
+SIZES, SECONDS = st.integers(1024, 2**31), st.floats(0.001, 1e9)
+LIMITS = st.builds(Limits, SIZES, SIZES, SIZES, SIZES, SECONDS, SECONDS)
 
 
 def values_of(kind: inspect.Type) -> st.SearchStrategy[Any]:
@@ -112,7 +113,7 @@ def sample(kind: type) -> m.Message:
         m.Draft: m.Draft(1, 2, b"drafts"),
         m.Verdict: m.Verdict(1, 2, b"token"),
         m.Tokens: m.Tokens(b"token"),
-        m.Probe: m.Probe(4, 2, b"tokens"),
+        m.Probe: m.Probe(4, 0, 2, b"tokens"),
         m.Probed: m.Probed((0.5, 0.25), (1.0, 2.0), (1.5, 2.0), 0.5),
         m.Closed: m.Closed("end", 5, 12.5, True),
         m.Failure: m.Failure("busy", "the cloud is full"),
@@ -315,6 +316,13 @@ def test_an_envelope_that_is_none(envelope: object) -> None:
     refused(msgspec.msgpack.encode(envelope))
 
 
+def test_a_frame_nested_too_deeply() -> None:
+    """Also where a reader only skips: in a key of a map that it does not know."""
+    deep = msgspec.Raw(b"\x91" * 100_000 + b"\xc0")
+    refused(frame_of([*plain(sample(m.Welcome))[:-1], {"unknown": deep}]))
+    refused(frame_of([*plain(sample(m.Goodbye))[:-1], deep]))
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -346,7 +354,7 @@ PAYLOADS: list[tuple[Callable[[bytes], m.Message], int]] = [
     (lambda payload: m.Draft(0, 1, payload), 8),
     (lambda payload: m.Verdict(0, 1, payload), 8),
     (m.Tokens, 8),
-    (lambda payload: m.Probe(1, 0, payload), 0),
+    (lambda payload: m.Probe(1, 0, 0, payload), 0),
     (m.Ping, 0),
 ]
 

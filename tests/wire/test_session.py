@@ -32,7 +32,7 @@ SAMPLES: dict[type, m.Message] = {
         m.Draft(0, 1, b"draft"),
         m.Verdict(0, 1, b"to"),
         m.Tokens(b"tok"),
-        m.Probe(4, 1, b"tokens"),
+        m.Probe(4, 0, 1, b"tokens"),
         m.Probed((0.5,), (1.0, 2.0), (1.5, 2.0), 0.5),
         m.Cancel(),
         m.Closed("end", 5, 12.5, False),
@@ -285,6 +285,16 @@ def test_a_session_number_is_used_once_and_only_upwards() -> None:
     ends.walk([(DEVICE, m.Open)], session=6)
 
 
+def test_an_ended_session_stays_ended_whatever_the_others_do() -> None:
+    ends = ready()
+    for side, kind, session in [(DEVICE, m.Open, 1), (DEVICE, m.Open, 2), (CLOUD, m.Closed, 2), (CLOUD, m.Opened, 1)]:
+        ends.say(side, SAMPLES[kind], session)
+    assert ends.agreed(2)[1] is Life.ENDED
+    ends.say(CLOUD, SAMPLES[m.Closed], 1)
+    assert ends.agreed(2)[1] is Life.ENDED
+    refuses(ends.of[CLOUD], frame_of(m.Open, 2))
+
+
 def test_as_many_sessions_as_the_limits_say() -> None:
     ends = ready(Limits(sessions_per_connection=2))
     for session in (1, 2):
@@ -426,7 +436,7 @@ def test_bits_are_those_of_the_real_frames() -> None:
         ("up", DEVICE, m.Draft(1, 3, bytes(70_000))),
         ("down", CLOUD, m.Verdict(1, 3, b"")),
         ("down", CLOUD, m.Tokens(bytes(2))),
-        ("up", DEVICE, m.Probe(4, 1, bytes(9))),
+        ("up", DEVICE, m.Probe(4, 0, 1, bytes(9))),
         ("down", CLOUD, SAMPLES[m.Probed]),
         ("up", DEVICE, m.Cancel()),
         ("down", CLOUD, SAMPLES[m.Closed]),

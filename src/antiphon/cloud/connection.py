@@ -31,7 +31,7 @@ class CloudConnection:
         self._now = asyncio.get_running_loop().time
         self._wire = WireSession(Side.CLOUD, cloud.limits, now=self._now(), header=header_bytes)
         self._common: CommonVocabulary | None = None
-        self._claimed = b""
+        self._claimed = m.Common(bytes(16), 0)
         self.idle_seconds = cloud.limits.idle_seconds
         self._hosts: dict[int, SessionHost] = {}
 
@@ -77,7 +77,7 @@ class CloudConnection:
             case m.VocabularyRequest():
                 await self._send_vocabulary()
             case m.Common():
-                self._claimed = message.digest
+                self._claimed = message
                 await self._agree(self._cloud.known(message.digest))
             case m.CommonMap():
                 await self._agree(await self._cloud.learn(message.members))
@@ -107,12 +107,13 @@ class CloudConnection:
 
     async def _send_vocabulary(self) -> None:
         packed = await self._cloud.worker.run(self._cloud.model.vocabulary.pack)
-        parts = [packed[start : start + m.PART_BYTES] for start in range(0, len(packed), m.PART_BYTES)]
+        size = min(m.PART_BYTES, self._cloud.limits.frame_bytes - 64)
+        parts = [packed[start : start + size] for start in range(0, len(packed), size)]
         for index, part in enumerate(parts):
             await self.send(m.VocabularyPart(index, len(parts), part))
 
     async def _agree(self, common: CommonVocabulary | None) -> None:
-        if common is not None and common.digest != self._claimed:
+        if common is not None and (common.digest, common.size) != (self._claimed.digest, self._claimed.size):
             raise ProtocolError("the two ends compute different common vocabularies: update both", "bad-vocabulary")
         self._common = common
         await self.send(m.CommonWanted() if common is None else m.CommonReady())

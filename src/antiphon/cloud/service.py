@@ -45,7 +45,7 @@ class Cloud:
         self._reserved = 0
         self._answering: set[Answering] = set()
         self._commons: OrderedDict[bytes, CommonVocabulary] = OrderedDict()
-        self._remember(identity(model.vocabulary))
+        self._identity = identity(model.vocabulary)
 
     def close(self) -> None:
         """Free the model, once its pass under way is over."""
@@ -54,6 +54,8 @@ class Cloud:
 
     def known(self, digest: bytes) -> CommonVocabulary | None:
         """The common vocabulary of this digest, if a device has brought it already."""
+        if digest == self._identity.digest:
+            return self._identity
         if digest in self._commons:
             self._commons.move_to_end(digest)
         return self._commons.get(digest)

@@ -83,10 +83,8 @@ class PhiloxStream:
     def categorical(self, probs: Probs) -> int:
         """The first index whose cumulated probability exceeds a uniform number."""
         cumulated = np.cumsum(probs)
-        threshold = self._uniform() * cumulated[-1]
-        index = int(np.searchsorted(cumulated, threshold, side="right"))
-        # Rounding can lift the threshold to the whole sum; then it is the last token of positive probability.
-        return index if index < len(probs) else int(np.searchsorted(cumulated, cumulated[-1]))
+        threshold = self._uniform() * cumulated[-1]  # below the whole sum, also when rounded: u is at most 1 - 2^-53
+        return int(np.searchsorted(cumulated, threshold, side="right"))
 
     def _uniform(self) -> float:
         self._index += 1

@@ -4,7 +4,8 @@ At temperature 0 every exact method must print the text of `cloud`. Logits of on
 the width of a pass, so two tokens that score almost the same may change places: that, and only that, is a near tie. It is
 judged by measured noise: the cloud scores the common beginning by both widths, and a gap that the largest difference of two
 logits can bridge (twice the noise) is a near tie. Any other difference is a fault. A cloud that served others at the same
-time keeps their cells between ours, which moves logits like a wider pass does; so then the wide passes are SHARED_WIDTH wide.
+time keeps their cells between ours, which moves logits like a wider pass does; so then the wide reading has passes of
+SHARED_WIDTH and begins SHARED_REREAD tokens before the prompt's end.
 """
 
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from antiphon.methods.probe import ProbeDevice, Question
 from antiphon.wire.messages import Open, Probed
 
 SHARED_WIDTH = 16
+SHARED_REREAD = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,9 @@ async def check(device: Device, request: Request, result: Result, connection: Co
     if not ours or not theirs:
         return Check(equal=False, first_difference=index, near_tie=False)
     shared = result.shared or reference.shared
-    width = max(SHARED_WIDTH if shared else 1, _width(request))
-    question = Question(tuple(reference.answer.numbers[:index]), (ours[0], theirs[0]), width)
+    width = max(SHARED_WIDTH, _width(request)) if shared else _width(request)
+    reread = SHARED_REREAD if shared else 0
+    question = Question(tuple(reference.answer.numbers[:index]), (ours[0], theirs[0]), width, reread)
     return _judged(index, shared, await probe(connection, request, question))
 
 

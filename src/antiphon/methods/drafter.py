@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance, Role
 from antiphon.core.distributions import Logits, Probs, Quantise, process
-from antiphon.errors import CapacityError
+from antiphon.errors import CapacityError, UsageError
 from antiphon.methods.effects import Step
 from antiphon.models.base import Context, Model, spell
 from antiphon.vocabulary import CommonVocabulary
@@ -95,6 +95,11 @@ class Drafter:
 
 
 def on_common(sampling: SamplingParams, common: CommonVocabulary) -> SamplingParams:
-    """The same parameters for a law over the common vocabulary: biases by wire number, those of other tokens dropped."""
+    """The same parameters for a law over the common vocabulary: biases by wire number, those of other tokens dropped.
+
+    Raises UsageError for a token that the cloud's model does not have.
+    """
+    if not all(0 <= token < common.target_size for token, _ in sampling.logit_bias):
+        raise UsageError(f"a logit bias names a token that the cloud's model does not have: it has {common.target_size}")
     numbered = ((int(common.numbers[token]), bias) for token, bias in sampling.logit_bias)
     return replace(sampling, logit_bias=tuple((number, bias) for number, bias in numbered if number < common.size))

@@ -36,9 +36,12 @@ class Verifier:
         """Tokens of the prompt and the committed ones."""
         return len(self._tokens)
 
-    def rewind(self, length: int) -> None:
-        """Take back committed tokens until `length` are left; the next pass rewinds the context."""
+    def take_back(self, count: int) -> list[int]:
+        """Take back the last `count` tokens, as wire numbers; the next pass rewinds the context."""
+        length = self.length - count
+        taken: list[int] = self._common.numbers[self._tokens[length:]].tolist()
         del self._tokens[length:]
+        return taken
 
     def commit(self, numbers: Sequence[int]) -> None:
         """Append committed tokens (wire numbers)."""

@@ -120,9 +120,10 @@ class Tokens(msgspec.Struct, frozen=True, array_like=True, tag=13, forbid_unknow
 
 
 class Probe(msgspec.Struct, frozen=True, array_like=True, tag=14, forbid_unknown_fields=True):
-    """Device: score this continuation of the prompt, and two candidates for the token after it."""
+    """Device: score this continuation of the prompt, and two candidates for the token after it, by two readings."""
 
     width: Annotated[int, Meta(ge=1, le=64)]
+    reread: Annotated[int, Meta(ge=0, le=64)]
     count: Count
     payload: bytes
 
