@@ -71,6 +71,13 @@ def test_a_pass_that_llama_cpp_gives_up_is_taken_back(context: Context, monkeypa
 # --- rollback, forks, lifetime
 
 
+def test_a_rollback_over_lost_cells_is_an_error_and_never_a_guess(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    context.extend([260] * 20)
+    monkeypatch.setattr(llamacpp.lib, "llama_memory_seq_pos_min", lambda *_: 1)
+    with pytest.raises(ModelError, match="lost tokens that it needs again"):
+        context.rewind(10)
+
+
 def test_a_fork_costs_no_cells_for_what_it_shares(tiny: Model) -> None:
     trunk = tiny.open()
     trunk.extend([260] * (tiny.context_length - 40))
@@ -192,6 +199,16 @@ def test_the_canonical_token_of_a_letter_is_the_normal_one(tiny: Model) -> None:
     assert vocabulary.pieces[byte_token] == vocabulary.pieces[normal] == b"a"
     assert vocabulary.kinds[byte_token] == TokenKind.BYTE
     assert (vocabulary.canonical[byte_token], vocabulary.canonical[normal]) == (False, True)
+
+
+def test_of_two_normal_tokens_the_one_that_the_tokenizer_emits_is_canonical(tmp_path: Path) -> None:
+    rival, emitted = TOKENS.index("c"), TOKENS.index("▁a")  # a plain space in a token is never what text becomes
+    tokens = [" a" if token == "c" else token for token in TOKENS]
+    model = load_tiny(tmp_path, tokenizer__ggml__tokens=tokens, tokenizer__ggml__add_space_prefix=False)
+    assert rival < emitted
+    assert model.vocabulary.pieces[rival] == model.vocabulary.pieces[emitted] == b" a"
+    assert model.vocabulary.canonical[[rival, emitted]].tolist() == [False, True]
+    model.close()
 
 
 def test_control_tokens_have_no_bytes_and_are_never_canonical(tiny: Model) -> None:

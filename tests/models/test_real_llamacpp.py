@@ -89,6 +89,25 @@ def test_a_second_rollback_below_the_sliding_window(gemma3: Model) -> None:
     context.close()
 
 
+@pytest.mark.parametrize("back", [5, 300])
+def test_other_contexts_never_take_cells_that_a_rollback_needs(gemma3: Model, back: int) -> None:
+    """Behind the sliding window llama.cpp gives cells away that one sequence alone holds: then this is off by 5."""
+    ids = ids_of(gemma3, WINDOW + 200)
+    length = WINDOW + 88
+    first, second, third = (gemma3.open() for _ in range(3))
+    for context in (first, second, third):
+        context.extend(ids[:length])
+    third.rewind(length - back)
+    wanted = third.extend(ids[length - back : length], 5)
+    second.close()
+    late = gemma3.open()
+    late.extend(ids[20 : 60 + length])  # all cells that the second gave back, and 40 more
+    third.rewind(length - back)
+    np.testing.assert_array_equal(third.extend(ids[length - back : length], 5), wanted)
+    for context in (first, third, late):
+        context.close()
+
+
 @pytest.mark.parametrize("prefix", [30, WINDOW + 108])
 def test_a_fork_shares_the_past_and_is_independent(model: Model, prefix: int) -> None:
     ids = ids_of(model, prefix + 6)

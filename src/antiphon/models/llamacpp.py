@@ -73,6 +73,7 @@ class LlamaModel:
         self.chat_template: str | None = template.decode(errors="replace") if template else None
         self.free_sequences = list(range(SEQUENCES - 1, -1, -1))
         self._batch = _Batch()
+        self._window = int(lib.llama_model_n_swa(self._model))
         self._lead = _added_space(self._vocab, self.vocabulary)
 
     def open(self) -> "LlamaContext":
@@ -89,13 +90,18 @@ class LlamaModel:
     def give_sequence(self, sequence: int) -> None:
         """Forget what a sequence holds, and let another context have it."""
         if self._model is not None:
-            lib.llama_memory_seq_rm(self.memory, sequence, -1, -1)
+            for holder in _holders(sequence):
+                lib.llama_memory_seq_rm(self.memory, holder, -1, -1)
             self.free_sequences.append(sequence)
 
     def require_open(self) -> None:
         """Raises ValueError after `close`: llama.cpp would read freed memory."""
         if self._model is None:
             raise ValueError(f"the model {self.name} is closed")
+
+    def needed_from(self, length: int) -> int:
+        """The first position that the token after `length` others looks at in every layer that looks back at all."""
+        return max(0, length - self._window + 1) if self._window else 0
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """The tokenizer's own ids. Raises UsageError for text that is not valid Unicode.
@@ -172,16 +178,20 @@ class LlamaContext:
         self._require_open()
         if not 0 <= length <= self._length:
             raise ValueError(f"cannot rewind a context of {self._length} tokens to {length}")
-        # Also what a failed pass may have left beyond our length goes.
-        if not lib.llama_memory_seq_rm(self._model.memory, self._sequence, length, -1):
-            raise ModelError(f"{self._model.name} cannot forget part of what it read")
+        for holder in _holders(self._sequence):
+            # Also what a failed pass may have left beyond our length goes.
+            if not lib.llama_memory_seq_rm(self._model.memory, holder, length, -1):
+                raise ModelError(f"{self._model.name} cannot forget part of what it read")
+        if lib.llama_memory_seq_pos_min(self._model.memory, self._sequence) > self._model.needed_from(length):
+            raise ModelError(f"{self._model.name} lost tokens that it needs again: start the answer anew")
         self._length = length
 
     def fork(self) -> "LlamaContext":
         """A context over the same cells."""
         self._require_open()
         sequence = self._model.take_sequence()
-        lib.llama_memory_seq_cp(self._model.memory, self._sequence, sequence, 0, self._length)
+        for own, other in zip(_holders(self._sequence), _holders(sequence), strict=True):
+            lib.llama_memory_seq_cp(self._model.memory, own, other, 0, self._length)
         return LlamaContext(self._model, sequence, self._length)
 
     def close(self) -> None:
@@ -212,9 +222,9 @@ class _Batch:
     def __init__(self) -> None:
         self._tokens = np.zeros(BATCH, np.int32)
         self._positions = np.zeros(BATCH, np.int32)
-        self._counts = np.ones(BATCH, np.int32)
-        self._sequence = np.zeros(1, np.int32)
-        self._rows = np.full(BATCH, self._sequence.ctypes.data, np.uint64)  # every token is of the one sequence
+        self._counts = np.full(BATCH, 2, np.int32)
+        self._holders = np.zeros(2, np.int32)
+        self._rows = np.full(BATCH, self._holders.ctypes.data, np.uint64)  # every token is of the same two sequences
         self._wanted = np.zeros(BATCH, np.int8)
         self._struct = lib.llama_batch(
             0,
@@ -231,11 +241,20 @@ class _Batch:
         count = len(tokens)
         self._tokens[:count] = tokens
         self._positions[:count] = np.arange(position, position + count)
-        self._sequence[0] = sequence
+        self._holders[:] = _holders(sequence)
         self._wanted[:count] = 0
         self._wanted[count - rows : count] = 1
         self._struct.n_tokens = count
         return self._struct
+
+
+def _holders(sequence: int) -> tuple[int, int]:
+    """The two sequences that hold a context's cells: its own, and a shadow of it.
+
+    A cell that lies behind a sliding window and is held by one sequence only, llama.cpp gives to any other that needs one,
+    `swa_full` or not; after a rollback it would be missed, silently.
+    """
+    return sequence, SEQUENCES + sequence
 
 
 def _pointer(array: NDArray[Any], kind: Any) -> Any:
@@ -287,7 +306,8 @@ def _create_context(model: Any, name: str, cells: int, threads: int) -> Any:
     params = lib.llama_context_default_params()
     # llama.cpp shrinks the batch to a smaller context without a word, and aborts at a pass of BATCH tokens.
     params.n_ctx, params.n_batch, params.n_ubatch = max(cells, BATCH), BATCH, BATCH
-    params.n_seq_max, params.n_outputs_max = SEQUENCES, ROWS
+    params.n_seq_max = 2 * SEQUENCES
+    params.n_outputs_max = max(ROWS, params.n_seq_max)  # fewer abort the process
     params.kv_unified = params.swa_full = True
     params.n_threads = params.n_threads_batch = threads or _cores()
     context = lib.llama_init_from_model(model, params)
