@@ -127,7 +127,7 @@ def generate(
     from antiphon.methods import find
 
     sampling = SamplingParams(repetition_penalty, presence_penalty, frequency_penalty, (), temperature, top_k, top_p, min_p)
-    options = _options(find(method).options, draft_length, precision)
+    options = find(method).options_from({"draft_length": draft_length, "precision": precision})
     text = _read_stdin() if prompt == "-" else prompt
     request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed)
     device_config = None if model is None else ModelConfig(model, context, threads)
@@ -156,11 +156,6 @@ async def _generate(request: Request, url: str | None, model: ModelConfig | None
             typer.echo(finding.sentence(), err=True)
             figures["check"] = asdict(finding)
     return figures
-
-
-def _options(kind: type, draft_length: int, precision: int) -> Any:
-    given = {"draft_length": draft_length, "precision": precision}
-    return kind(**{name: given[name] for name in kind.__dataclass_fields__ if name in given})  # type: ignore[attr-defined]
 
 
 def _read_stdin() -> str:

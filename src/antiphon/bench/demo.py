@@ -1,10 +1,8 @@
 """`antiphon demo`: a cloud process and a device on this machine, three prompts, several methods, one table."""
 
 import asyncio
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from rich import box
@@ -13,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from antiphon.bench.local import cloud_process, connected
 from antiphon.config import ModelConfig, Request, SamplingParams
 from antiphon.device.answer import Piece, Result
-from antiphon.device.connection import Connection, connect
+from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.errors import LinkError, ModelError
 from antiphon.methods import find
 from antiphon.methods.effects import Kind
 from antiphon.models import load
@@ -35,7 +33,6 @@ STYLES = {
     Kind.LOCAL: "yellow",
 }
 MARKS = {Kind.ACCEPTED: "", Kind.CORRECTION: "~", Kind.BONUS: "+", Kind.STREAMED: "", Kind.LOCAL: ""}
-START_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +92,14 @@ def run(plan: Plan, console: Console) -> list[Row]:
     console.print(f"[bold]Antiphon[/bold]: {names}, one answer.\n")
     with ExitStack() as stack:
         with Console(stderr=True).status("starting the cloud and loading two models ..."):
-            url = stack.enter_context(_cloud_process(plan.cloud_model))
+            url = stack.enter_context(cloud_process(plan.cloud_model))
             device = Device(load(plan.device_model))
             stack.callback(device.close)
         return asyncio.run(_answers(plan, device, url, console))
 
 
 async def _answers(plan: Plan, device: Device, url: str, console: Console) -> list[Row]:
-    async with _connected(device, url) as connection:
+    async with connected(device, url) as connection:
         console.print(_legend(console))
         rows = [await _row(plan, name, device, connection, console) for name in plan.methods]
     console.print()
@@ -117,7 +114,7 @@ async def _row(plan: Plan, name: str, device: Device, connection: Connection, co
     console.print(f"\n[bold]{name}[/bold]: {method.summary}")
     results = []
     for prompt in PROMPTS:
-        options = method.options(plan.draft_length) if method.drafts and method.cloud else method.options()
+        options = method.options_from({"draft_length": plan.draft_length})
         request = Request(prompt, name, options, plan.sampling, plan.max_tokens, seed=plan.seed)
         results.append(await device.generate(request, connection, _Line(console, prompt).show))
         console.print()
@@ -214,36 +211,3 @@ def same_tokens(rows: Sequence[Row]) -> str:
 def _mean(values: Sequence[object]) -> float | None:
     known = [float(str(value)) for value in values if value is not None]
     return sum(known) / len(known) if known else None
-
-
-@contextmanager
-def _cloud_process(config: ModelConfig) -> Iterator[str]:
-    """A cloud in a process of its own; gives its address once it listens."""
-    command = [sys.executable, "-m", "antiphon", "serve", "--model", config.name, "--port", "0"]
-    command += ["--context", str(config.context), "--threads", str(config.threads)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-    try:
-        yield _address(process)
-    finally:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(10)
-        process.kill()
-
-
-def _address(process: "subprocess.Popen[str]") -> str:
-    if process.stdout is None or process.stderr is None:
-        raise LinkError("the cloud process has no output to read its address from")
-    for line in process.stdout:
-        if "ws://" in line:
-            return line[line.index("ws://") :].split()[0]
-    raise ModelError(process.stderr.read().strip().removeprefix("antiphon: ") or "the cloud did not start")
-
-
-@asynccontextmanager
-async def _connected(device: Device, url: str) -> AsyncIterator[Connection]:
-    connection = await connect(url, device.model, device.worker)
-    try:
-        yield connection
-    finally:
-        await connection.close()

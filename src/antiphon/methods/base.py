@@ -1,6 +1,7 @@
 """What a method is, and what its two halves are given."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 from antiphon.config import ChainOptions
@@ -99,3 +100,8 @@ class Method:
     cloud: type[CloudHalf] | None
     drafts: bool = True
     options: type = ChainOptions
+
+    def options_from(self, given: Mapping[str, object]) -> Any:
+        """The options of this method, with those of `given` that it has. Raises UsageError for a value that does not fit."""
+        own = {field.name for field in fields(self.options)}
+        return self.options(**{name: value for name, value in given.items() if name in own})
