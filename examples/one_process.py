@@ -6,7 +6,7 @@ probabilities of every branch that their code can take. (`dssd` differs in the e
 
 from collections.abc import Mapping
 
-from antiphon.config import ChainOptions, SamplingParams
+from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance, PhiloxChance
 from antiphon.core.enumeration import output_law
 from antiphon.methods import METHODS
@@ -31,7 +31,7 @@ def answer(name: str, tokens: int, chance: Chance) -> list[Emitted]:
     verifier = Verifier(CLOUD.open(), CLOUD.tokenize("ab"), COMMON, SAMPLING)
     device = DeviceSide(COMMON, Transcript(COMMON.ends, tokens), chance, drafter)
     cloud = CloudSide(COMMON, Transcript(COMMON.ends, tokens), chance, verifier)
-    options = ChainOptions(draft_length=2) if method.drafts else method.options()
+    options = method.options_from({"draft_length": 2, "precision": 32})
     assert method.cloud is not None
     return run_pair(method.device(device, options).run(), method.cloud(cloud, options).run())
 

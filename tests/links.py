@@ -8,7 +8,7 @@ from typing import TypeVar
 from antiphon.cloud.connection import CloudConnection
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
-from antiphon.config import ChainOptions, Limits, NoOptions, Request, SamplingParams, ServeConfig
+from antiphon.config import Limits, Request, SamplingParams, ServeConfig
 from antiphon.device.connection import Connection, DeviceSession, connect
 from antiphon.device.generate import Device
 from antiphon.methods import METHODS
@@ -71,7 +71,7 @@ def request(
     method: str = "dssd", *, temperature: float = 1.0, tokens: int = 24, prompt: str = "the ", **more: object
 ) -> Request:
     """A request with the options of its method."""
-    options = ChainOptions(more.pop("draft_length", 3)) if METHODS[method].options is ChainOptions else NoOptions()
+    options = METHODS[method].options_from({"draft_length": more.pop("draft_length", 3)})
     sampling = SamplingParams(temperature=temperature)
     return Request(prompt, method, options, sampling, tokens, **{"seed": 1, **more})
 
@@ -80,7 +80,7 @@ async def raw_session(connection: Connection, **changes: object) -> DeviceSessio
     """A session whose every field can be wrong."""
     fields: dict[str, object] = {
         "method": "dssd",
-        "options": {"draft_length": 3, "precision": 32},
+        "options": {"draft_length": 3, "draft_precision": 32, "precision": 32},
         "sampling": SamplingParams(temperature=1.0),
         "prompt": "the ",
         "chat": False,

@@ -126,7 +126,10 @@ WITH_TOY = ("generate", "--model", "toy-device", "x")
         (("generate", "--cloud", "ws://127.0.0.1:1", "x"), "the method dssd drafts on the device: give --model"),
         ((*WITH_TOY, "--cloud", "ws://127.0.0.1:1"), "is `antiphon serve` running there?"),
         ((*WITH_TOY, "--cloud", "http://127.0.0.1:1"), "is no WebSocket address"),
-        ((*WITH_TOY, "--method", "telepathy"), "there is no method 'telepathy': use one of cloud, device, dsd, dssd"),
+        (
+            (*WITH_TOY, "--method", "telepathy"),
+            "there is no method 'telepathy': use one of cloud, cu-hlm, device, dsd, dssd, gr, tr, u-hlm, xcosd, xcosd-e",
+        ),
         ((*WITH_TOY, "--draft-length", "0"), "draft length must be 1 to 16, not 0"),
         ((*WITH_TOY, "--precision", "8"), "precision must be 16 or 32 bits, not 8"),
         ((*WITH_TOY, "--temperature", "-1"), "temperature must be between 0 and 100, not -1.0"),

@@ -7,6 +7,7 @@ import pytest
 
 from antiphon.config import (
     MAX_DRAFT_LENGTH,
+    CandidateOptions,
     ChainOptions,
     Limits,
     ModelConfig,
@@ -14,6 +15,8 @@ from antiphon.config import (
     Request,
     SamplingParams,
     ServeConfig,
+    SplitOptions,
+    UncertaintyOptions,
 )
 from antiphon.errors import UsageError
 
@@ -39,8 +42,25 @@ BAD_SAMPLING = [
 BAD_OPTIONS = [
     ("draft_length", 0, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, not 0"),
     ("draft_length", MAX_DRAFT_LENGTH + 1, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, not {MAX_DRAFT_LENGTH + 1}"),
+    ("draft_precision", 8, "draft precision must be 16 or 32 bits, not 8"),
+    ("draft_precision", 0, "draft precision must be 16 or 32 bits, not 0"),
+]
+BAD_CANDIDATES = [
+    *BAD_OPTIONS,
     ("precision", 8, "precision must be 16 or 32 bits, not 8"),
-    ("precision", 0, "precision must be 16 or 32 bits, not 0"),
+    ("candidates", -1, "candidates must be 1 to 31, or 0 (auto), not -1"),
+    ("candidates", 32, "candidates must be 1 to 31, or 0 (auto), not 32"),
+    ("iterations", 0, "iterations must be 1 to 64, not 0"),
+    ("iterations", 65, "iterations must be 1 to 64, not 65"),
+]
+BAD_UNCERTAINTY = [
+    ("draft_precision", 24, "draft precision must be 16 or 32 bits, not 24"),
+    ("draws", 0, "draws must be 1 to 1000, not 0"),
+    ("uncertain", -0.1, "uncertain must be a share from 0 to 1, not -0.1"),
+    ("uncertain", 1.1, "uncertain must be a share from 0 to 1, not 1.1"),
+    ("uncertain", math.nan, "uncertain must be a share from 0 to 1, not nan"),
+    ("kept", 0, "kept must be 1 to 4096, not 0"),
+    ("kept", 4097, "kept must be 1 to 4096, not 4097"),
 ]
 BAD_MODEL = [
     ("name", "", "a model needs a name"),
@@ -68,6 +88,8 @@ BAD_REQUEST = [
 BAD = [
     *((SamplingParams, {}, *case) for case in BAD_SAMPLING),
     *((ChainOptions, {}, *case) for case in BAD_OPTIONS),
+    *((CandidateOptions, {}, *case) for case in BAD_CANDIDATES),
+    *((UncertaintyOptions, {}, *case) for case in BAD_UNCERTAINTY),
     *((ModelConfig, {"name": "toy"}, *case) for case in BAD_MODEL),
     *((Limits, {}, *case) for case in BAD_LIMITS),
     *((ServeConfig, {}, *case) for case in BAD_SERVE),
@@ -86,8 +108,10 @@ GOOD = [
     (SamplingParams, {"temperature": 0.0, "top_k": 0, "top_p": 1e-9, "min_p": 0.0, "repetition_penalty": 1e-3}),
     (SamplingParams, {"temperature": 100.0, "top_k": 10**9, "top_p": 1.0, "min_p": 1.0, "presence_penalty": -2.0}),
     (SamplingParams, {"logit_bias": ((0, -100.0), (0, 100.0))}),
-    (ChainOptions, {"draft_length": 1, "precision": 16}),
-    (ChainOptions, {"draft_length": MAX_DRAFT_LENGTH, "precision": 32}),
+    (ChainOptions, {"draft_length": 1, "draft_precision": 16}),
+    (SplitOptions, {"draft_length": MAX_DRAFT_LENGTH, "draft_precision": 32, "precision": 32}),
+    (CandidateOptions, {"candidates": 31, "iterations": 64}),
+    (UncertaintyOptions, {"draws": 1, "uncertain": 0.0, "kept": 1}),
     (ModelConfig, {"name": "toy", "context": 16, "threads": 1024}),
     (ModelConfig, {"name": "toy", "context": 2**20, "threads": 0}),
     (ServeConfig, {"port": 0}),

@@ -8,11 +8,12 @@ import pytest
 
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
-from antiphon.config import ChainOptions, Request, SamplingParams, ServeConfig
+from antiphon.config import Request, SamplingParams, ServeConfig, SplitOptions
 from antiphon.device.check import check
 from antiphon.device.connection import Connection, connect
 from antiphon.device.doctor import examine
 from antiphon.device.generate import Device
+from antiphon.methods import find
 from antiphon.models.base import Model
 from antiphon.vocabulary import common_vocabulary, from_members
 from data import real_prompts
@@ -52,13 +53,13 @@ def test_the_common_vocabulary(smollm2: Model, gemma3: Model) -> None:
     assert from_members(gemma3.vocabulary, common.members()).digest == common.digest
 
 
-@pytest.mark.parametrize("method", ["dsd", "dssd"])
+@pytest.mark.parametrize("method", ["dsd", "dssd", "xcosd", "xcosd-e"])
 def test_greedy_text_is_the_clouds_own(smollm2: Model, gemma3: Model, method: str) -> None:
     """Ten real prompts, 48 tokens, draft lengths 1 to 6: no difference at all (passes of at most 7 tokens)."""
 
     async def test(device: Device, connection: Connection) -> None:
         for index, prompt in enumerate(real_prompts()):
-            options = ChainOptions(draft_length=1 + (index + 2) % 6)
+            options = find(method).options_from({"draft_length": 1 + (index + 2) % 6})
             asked = Request(prompt, method, options, SamplingParams(temperature=0), max_tokens=48)
             result = await device.generate(asked, connection)
             found = await check(device, asked, result, connection)
@@ -72,7 +73,7 @@ def test_greedy_text_is_the_clouds_own(smollm2: Model, gemma3: Model, method: st
 )
 def test_any_text_can_be_a_prompt(smollm2: Model, gemma3: Model, prompt: str) -> None:
     async def test(device: Device, connection: Connection) -> None:
-        asked = Request(prompt, "dssd", ChainOptions(), SamplingParams(temperature=0), max_tokens=12)
+        asked = Request(prompt, "dssd", SplitOptions(), SamplingParams(temperature=0), max_tokens=12)
         result = await device.generate(asked, connection)
         assert (await check(device, asked, result, connection)).equal
 
@@ -83,7 +84,7 @@ def test_hot_answers_with_tokens_outside_c(smollm2: Model, gemma3: Model) -> Non
     """At a high temperature the cloud writes tokens that the device does not have, cut characters among them."""
 
     async def test(device: Device, connection: Connection) -> None:
-        asked = Request("Words:", "dssd", ChainOptions(2), SamplingParams(temperature=3.0), max_tokens=60, seed=3)
+        asked = Request("Words:", "dssd", SplitOptions(2), SamplingParams(temperature=3.0), max_tokens=60, seed=3)
         result = await device.generate(asked, connection)
         outside = [number for number in result.answer.numbers if number >= connection.common.size]
         assert len(outside) > 10
@@ -98,7 +99,7 @@ def test_one_model_on_both_ends(smollm2: Model, smollm2_again: Model) -> None:
 
     async def test(device: Device, connection: Connection) -> None:
         assert connection.common.is_identity
-        asked = Request("The sun is", "dssd", ChainOptions(3), SamplingParams(temperature=0), max_tokens=20)
+        asked = Request("The sun is", "dssd", SplitOptions(3), SamplingParams(temperature=0), max_tokens=20)
         result = await device.generate(asked, connection)
         assert result.acceptance_rate == 1
 
@@ -107,8 +108,8 @@ def test_one_model_on_both_ends(smollm2: Model, smollm2_again: Model) -> None:
 
 def test_chat_goes_through_the_template(smollm2: Model, smollm2_again: Model) -> None:
     async def test(device: Device, connection: Connection) -> None:
-        asked = Request("What is 2 + 2?", "dssd", ChainOptions(3), SamplingParams(temperature=0), max_tokens=24, chat=True)
-        bare = Request("What is 2 + 2?", "dssd", ChainOptions(3), SamplingParams(temperature=0), max_tokens=24)
+        asked = Request("What is 2 + 2?", "dssd", SplitOptions(3), SamplingParams(temperature=0), max_tokens=24, chat=True)
+        bare = Request("What is 2 + 2?", "dssd", SplitOptions(3), SamplingParams(temperature=0), max_tokens=24)
         result, plain = [await device.generate(one, connection) for one in (asked, bare)]
         assert result.answer.text != plain.answer.text
         assert "4" in result.answer.text

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from antiphon import __version__
-from antiphon.config import ChainOptions, ModelConfig, Request, SamplingParams, ServeConfig
+from antiphon.config import CandidateOptions, ModelConfig, Request, SamplingParams, ServeConfig, UncertaintyOptions
 from antiphon.errors import AntiphonError, UsageError
 
 app = typer.Typer(
@@ -34,11 +34,12 @@ Context = Annotated[int, typer.Option(help="Tokens that the model's context hold
 CloudUrl = Annotated[str | None, typer.Option("--cloud", help="The cloud's address, such as ws://127.0.0.1:8765.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")]
 DraftLength = Annotated[int, typer.Option(help="Tokens drafted a round.")]
-Precision = Annotated[int, typer.Option(help="Bits of a draft probability on the wire: 16 or 32.")]
+DraftPrecision = Annotated[int, typer.Option(help="Bits of a draft probability on the wire: 16 or 32.")]
+Precision = Annotated[int, typer.Option(help="Bits of a target probability on the wire: 16 (logarithms) or 32 (float32).")]
 Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
 
 # Defaults live in the configuration; the command line only shows them.
-_SAMPLING, _CHAIN, _SERVE = SamplingParams(), ChainOptions(), ServeConfig()
+_SAMPLING, _CHAIN, _SERVE, _HLM = SamplingParams(), CandidateOptions(), ServeConfig(), UncertaintyOptions()
 _MODEL, _REQUEST = ModelConfig("any"), Request("any")
 
 
@@ -104,9 +105,16 @@ def generate(
     prompt: Annotated[str, typer.Argument(help="The prompt, or - to read it from stdin.")],
     cloud: CloudUrl = None,
     model: Annotated[str | None, typer.Option(help="The device's model, named as in `serve`.")] = None,
-    method: Annotated[str, typer.Option(help="cloud, device, dsd or dssd.")] = _REQUEST.method,
+    method: Annotated[str, typer.Option(help="One of the README's table, such as cloud, dssd or xcosd-e.")] = _REQUEST.method,
     draft_length: DraftLength = _CHAIN.draft_length,
+    draft_precision: DraftPrecision = _CHAIN.draft_precision,
     precision: Precision = _CHAIN.precision,
+    candidates: Annotated[str, typer.Option(help="xcosd-e: candidates a message, or auto.")] = "auto",
+    iterations: Annotated[int, typer.Option(help="xcosd-e: messages of candidates at most.")] = _CHAIN.iterations,
+    uncertain: Annotated[float, typer.Option(help="u-hlm: share of other draws from which a draft counts as uncertain.")] = (
+        _HLM.uncertain
+    ),
+    kept: Annotated[int, typer.Option(help="cu-hlm: tokens of a draft law that are sent.")] = _HLM.kept,
     max_tokens: int = _REQUEST.max_tokens,
     temperature: Temperature = _SAMPLING.temperature,
     top_p: float = _SAMPLING.top_p,
@@ -127,7 +135,9 @@ def generate(
     from antiphon.methods import find
 
     sampling = SamplingParams(repetition_penalty, presence_penalty, frequency_penalty, (), temperature, top_k, top_p, min_p)
-    options = find(method).options_from({"draft_length": draft_length, "precision": precision})
+    given = {"draft_length": draft_length, "draft_precision": draft_precision, "precision": precision}
+    given |= {"candidates": _candidates(candidates), "iterations": iterations}
+    options = find(method).options_from({**given, "uncertain": uncertain, "kept": kept})
     text = _read_stdin() if prompt == "-" else prompt
     request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed)
     device_config = None if model is None else ModelConfig(model, context, threads)
@@ -158,6 +168,14 @@ async def _generate(request: Request, url: str | None, model: ModelConfig | None
     return figures
 
 
+def _candidates(given: str) -> int:
+    if given == "auto":
+        return 0
+    if not given.isascii() or not given.isdigit() or int(given) == 0:
+        raise UsageError(f"candidates must be a number from 1 on, or auto, not {given!r}")
+    return int(given)
+
+
 def _read_stdin() -> str:
     try:
         return sys.stdin.buffer.read().decode()
@@ -172,6 +190,7 @@ def _summary(figures: dict[str, Any]) -> str:
         f"{speed:.1f} tokens/s" if speed else "",
         f"first after {1000 * figures['ttft_s']:.0f} ms",
         f"{figures['tokens_per_round']:.2f} tokens a round" if figures["tokens_per_round"] else "",
+        f"{figures['trips_per_round']:.2f} trips a round" if (figures["trips_per_round"] or 1) > 1 else "",
         f"{rate:.0%} of tested drafts accepted" if rate is not None else "",
         f"{figures['uplink_bits_per_token']:,.0f} bits up and {figures['downlink_bits_per_token']:,.0f} down a token",
         f"{figures['cloud_passes_per_token']:.2f} cloud passes a token",
@@ -255,3 +274,35 @@ def overhead(rounds: int = 1000, draft_length: DraftLength = _CHAIN.draft_length
         f"{found.models_median_ms:.3f}, link {found.link_median_ms:.3f})"
     )
     typer.echo(json.dumps(asdict(found)))
+
+
+@bench.command()
+def quality(
+    data: Annotated[Path, typer.Option(help="The folder of the data sets.")],
+    methods: Annotated[
+        str, typer.Option(help="Methods to compare, with commas between; cloud is always one.")
+    ] = "dsd,dssd,device",
+    tasks: Annotated[str, typer.Option(help="Tasks, with commas between.")] = "gsm8k,mmlu,wmt22,news,nq",
+    rows: Annotated[int, typer.Option(help="Questions of each task.")] = 24,
+    results: Annotated[Path, typer.Option(help="Keeps every answer; the same command goes on.")] = Path("quality.jsonl"),
+    cloud_model: ModelName = "gemma3-270m",
+    model: ModelName = "smollm2-135m",
+    temperature: Temperature = 1.0,
+    draft_length: DraftLength = 2,
+    seed: int = 1,
+    threads: Annotated[int, typer.Option(help="Threads of each of the two models.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Answer questions by several methods and score them side by side."""
+    from antiphon.bench.quality import Plan, run
+
+    configs = ModelConfig(cloud_model, threads=threads), ModelConfig(model, threads=threads)
+    sampling = SamplingParams(temperature=temperature)
+    names, chosen = _names(methods), _names(tasks)
+    report = run(Plan(data, names, chosen, rows, results, *configs, sampling, draft_length, seed), Console(stderr=as_json))
+    if as_json:
+        typer.echo(json.dumps(report.as_json()))
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in listed.split(","))

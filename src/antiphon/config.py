@@ -54,17 +54,72 @@ MAX_DRAFT_LENGTH = 16
 """Drafts a round at most: a frame of `dsd` with 16 dense distributions over 50,000 tokens is 3 MiB."""
 
 
+def _require_bits(name: str, bits: int) -> None:
+    _require(bits in (16, 32), f"{name} must be 16 or 32 bits, not {bits}")
+
+
 @dataclass(frozen=True, slots=True)
 class ChainOptions:
     """Options of the chain methods: drafts a round, and the bits of a draft probability on the wire (16 or 32)."""
 
     draft_length: int = 3
-    precision: int = 32
+    draft_precision: int = 16
 
     def __post_init__(self) -> None:
         fits = 1 <= self.draft_length <= MAX_DRAFT_LENGTH
         _require(fits, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, not {self.draft_length}")
-        _require(self.precision in (16, 32), f"precision must be 16 or 32 bits, not {self.precision}")
+        _require_bits("draft precision", self.draft_precision)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOptions(ChainOptions):
+    """Options of the methods that send target laws down: also the bits of a target probability.
+
+    precision: 16 (logarithms) or 32 (float32).
+    """
+
+    precision: int = 16
+
+    def __post_init__(self) -> None:
+        ChainOptions.__post_init__(self)
+        _require_bits("precision", self.precision)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateOptions(SplitOptions):
+    """Options of `xcosd-e`: candidates a message (K; 0 is auto), and how many messages of them (M) before a whole law."""
+
+    candidates: int = 0
+    iterations: int = 10
+
+    def __post_init__(self) -> None:
+        SplitOptions.__post_init__(self)
+        _require(0 <= self.candidates <= 31, f"candidates must be 1 to 31, or 0 (auto), not {self.candidates}")
+        _require(1 <= self.iterations <= 64, f"iterations must be 1 to 64, not {self.iterations}")
+
+
+@dataclass(frozen=True, slots=True)
+class UncertaintyOptions:
+    """Options of `u-hlm` and `cu-hlm`: draws that judge a draft, and the share of other tokens from which it is uncertain.
+
+    kept: the draft's likeliest tokens that `cu-hlm` sends with their probabilities.
+    """
+
+    draft_precision: int = 16
+    draws: int = 20
+    uncertain: float = 0.5
+    kept: int = 64
+
+    @property
+    def draft_length(self) -> int:
+        """One draft a round, always."""
+        return 1
+
+    def __post_init__(self) -> None:
+        _require_bits("draft precision", self.draft_precision)
+        _require(1 <= self.draws <= 1000, f"draws must be 1 to 1000, not {self.draws}")
+        _require(0 <= self.uncertain <= 1, f"uncertain must be a share from 0 to 1, not {self.uncertain}")
+        _require(1 <= self.kept <= 4096, f"kept must be 1 to 4096, not {self.kept}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +168,14 @@ class ServeConfig:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One answer to write: the prompt, the method, and when to stop. `seed` None means a fresh one."""
+    """One answer to write: the prompt, the method, and when to stop.
+
+    options: None means the method's defaults. seed: None means a fresh one.
+    """
 
     prompt: str
     method: str = "dssd"
-    options: NoOptions | ChainOptions = ChainOptions()
+    options: NoOptions | ChainOptions | UncertaintyOptions | None = None
     sampling: SamplingParams = SamplingParams()
     max_tokens: int = 64
     stop: tuple[str, ...] = ()

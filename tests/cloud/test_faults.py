@@ -45,7 +45,10 @@ def refusal(**changes: object) -> str:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"method": "telepathy"}, "there is no method 'telepathy': use one of cloud, dsd, dssd, probe"),
+        (
+            {"method": "telepathy"},
+            "there is no method 'telepathy': use one of cloud, cu-hlm, dsd, dssd, gr, probe, tr, u-hlm, xcosd, xcosd-e",
+        ),
         ({"method": "device"}, "there is no method 'device'"),
         ({"prompt": ""}, "the prompt is empty: give at least one character"),
         ({"prompt": "x" * 10_001}, "the prompt has 10001 bytes; this cloud takes at most 10000"),
@@ -195,7 +198,7 @@ HELLO = m.encode(m.Envelope(0, m.Hello(m.VERSION, "test", "none", b"")))
         (b"\x92\x00\x92\x63\x01", "the frame is not a valid message"),
         ("text", "frames are binary, this one is text"),
         (bytes(200_001), "the frame has 200001 bytes; at most 200000 are accepted"),
-        (m.encode(m.Envelope(0, m.Hello(99, "test", "none", b""))), "this cloud speaks version 1 of the protocol, not 99"),
+        (m.encode(m.Envelope(0, m.Hello(99, "test", "none", b""))), "this cloud speaks version 2 of the protocol, not 99"),
         (m.encode(m.Envelope(0, m.CommonReady())), "CommonReady is out of turn: the connection is new"),
         (m.encode(m.Envelope(1, m.Cancel())), "Cancel is out of turn"),
     ],

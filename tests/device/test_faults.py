@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from antiphon.config import ChainOptions
+from antiphon.config import SplitOptions
 from antiphon.core.distributions import Probs
 from antiphon.errors import ProtocolError
 from antiphon.methods import METHODS
@@ -20,19 +21,20 @@ from antiphon.wire.packing import Writer
 from links import request, toy_cloud, toy_device
 
 
-class NotANumber(DssdCloud):
-    """Sends NaN for the target distribution."""
+class NoLargest(DssdCloud):
+    """Sends a target distribution whose largest ratio is not 1."""
 
     def correct(self, writer: Writer, target: Probs, draft: Proposed, position: int) -> Generator[Any, Any, None]:
         yield from ()
-        writer._array(np.full(len(target), np.nan, "<f4"))
+        writer.number(0, 1)
+        writer._array(np.full(len(target), 7, "<u2"))
 
 
 def replies(make: Callable[[m.Draft], m.Message]) -> type:
     """A cloud half that answers the first draft with this."""
 
     class Replies:
-        def __init__(self, side: CloudSide, options: ChainOptions) -> None:
+        def __init__(self, side: CloudSide, options: SplitOptions) -> None:
             pass
 
         def run(self) -> Half:
@@ -46,7 +48,7 @@ def replies(make: Callable[[m.Draft], m.Message]) -> type:
 @pytest.mark.parametrize(
     ("cloud", "sentence"),
     [
-        (NotANumber, "the target probabilities are no distribution"),
+        (NoLargest, "the target probabilities are no distribution"),
         (replies(lambda draft: m.Verdict(0, draft.count + 1, b"")), "4 drafts were accepted, but only 3 were sent"),
         (replies(lambda draft: m.Verdict(0, draft.count, b"\xff\xff")), "the bonus token is 511, but must be below 272"),
         (replies(lambda draft: m.Verdict(0, draft.count, b"")), "the payload is shorter than its message says"),
@@ -56,13 +58,13 @@ def replies(make: Callable[[m.Draft], m.Message]) -> type:
     ],
 )
 def test_a_cloud_that_breaks_the_protocol(cloud: type, sentence: str) -> None:
-    broken = {**METHODS, "dsd": Method("dsd", "", True, DssdDevice, cloud)}
-    device_side = {**METHODS, "dsd": Method("dsd", "", True, DssdDevice, DssdCloud)}
+    broken = {**METHODS, "dsd": Method("dsd", "", True, DssdDevice, cloud, options=SplitOptions)}
+    device_side = {**METHODS, "dsd": Method("dsd", "", True, DssdDevice, DssdCloud, options=SplitOptions)}
 
     async def run() -> None:
         async with toy_cloud(methods=broken) as url, toy_device(url, methods=device_side) as (device, connection):
             with pytest.raises(ProtocolError, match=sentence):
-                await device.generate(request("dsd", tokens=60), connection)
+                await device.generate(replace(request("dsd", tokens=60), options=SplitOptions()), connection)
             assert (await device.generate(request("dssd"), connection)).tokens > 0
 
     asyncio.run(asyncio.wait_for(run(), 60))

@@ -115,19 +115,39 @@ def test_figures_add_up() -> None:
 
 
 def test_the_closed_forms_of_the_bits() -> None:
-    """METHODS 2, accounting: dssd up N(Lc + b), down bV; dsd up N(Lc + b|C|), down L; padding to bytes apart."""
+    """METHODS 2, accounting, written out here once more; padding to bytes apart."""
 
     async def test(device: Device, connection: Connection) -> None:
         common = connection.common
-        for method, draft_bits in (("dsd", common.common_bits + 32 * common.size), ("dssd", common.common_bits + 32)):
+        size, cloud_bits, own_bits = common.size, common.target_bits, common.common_bits
+        up = {"dsd": own_bits + 16 * size}
+        down = {"dssd": 16 * common.target_size, "xcosd": 16 * size + 16 + cloud_bits}
+        for method in ("dsd", "dssd", "xcosd", "gr", "tr"):
             result = await device.generate(request(method, tokens=60), connection)
-            corrections = result.answer.kinds["correction"]
-            rides = corrections * common.target_bits if method == "dssd" else 0
-            expected = result.answer.drafted * draft_bits + rides
+            corrections, exchanged = result.answer.kinds["correction"], result.answer.exchanged
+            expected = exchanged.drafted * up.get(method, own_bits + 16)
+            expected += corrections * cloud_bits if method in down else 0
+            assert result.closed_form.up == expected
             assert expected <= result.ledger.up.payload_bits <= expected + 16 * (result.answer.rounds + 1)
-            down = corrections * (32 * common.target_size if method == "dssd" else common.target_bits)
-            down += result.answer.kinds["bonus"] * common.target_bits
-            assert down <= result.ledger.down.payload_bits <= down + 8 * result.answer.rounds
+            expected = corrections * down.get(method, cloud_bits) + result.answer.kinds["bonus"] * cloud_bits
+            assert result.closed_form.down == expected
+            assert expected <= result.ledger.down.payload_bits <= expected + 16 * result.answer.rounds
+
+    linked(test)
+
+
+def test_the_closed_forms_where_savings_lower_them() -> None:
+    """Candidates cost K (L + b), repeats and places less; what was committed alone costs Lc; each message has a count."""
+
+    async def test(device: Device, connection: Connection) -> None:
+        for method in ("xcosd-e", "u-hlm", "cu-hlm"):
+            result = await device.generate(request(method, tokens=60), connection)
+            messages = result.answer.exchanged.trips + 1
+            own = 2 * result.answer.exchanged.candidates + 24 * messages
+            assert result.ledger.up.payload_bits <= result.closed_form.up + own
+            assert result.ledger.down.payload_bits <= result.closed_form.down + own
+            assert result.ledger.down.payload_bits >= 0.6 * result.closed_form.down
+            assert result.ledger.up.payload_bits >= 0.6 * result.closed_form.up
 
     linked(test)
 
@@ -260,7 +280,13 @@ def test_every_method_has_its_options() -> None:
         "cloud": "NoOptions",
         "device": "NoOptions",
         "dsd": "ChainOptions",
-        "dssd": "ChainOptions",
+        "dssd": "SplitOptions",
+        "xcosd": "SplitOptions",
+        "xcosd-e": "CandidateOptions",
+        "gr": "ChainOptions",
+        "tr": "ChainOptions",
+        "u-hlm": "UncertaintyOptions",
+        "cu-hlm": "UncertaintyOptions",
     }
 
 

@@ -37,6 +37,8 @@ TAGS = {
     19: m.Goodbye,
     20: m.Ping,
     21: m.Pong,
+    22: m.Retry,
+    23: m.Resampling,
 }
 """Never to be changed: an old peer reads them."""
 
@@ -115,11 +117,13 @@ def sample(kind: type) -> m.Message:
         m.Tokens: m.Tokens(b"token"),
         m.Probe: m.Probe(4, 0, 2, b"tokens"),
         m.Probed: m.Probed((0.5, 0.25), (1.0, 2.0), (1.5, 2.0), 0.5),
-        m.Closed: m.Closed("end", 5, 12.5, True),
+        m.Closed: m.Closed("end", 5, 12.5, True, 0.0),
         m.Failure: m.Failure("busy", "the cloud is full"),
         m.Goodbye: m.Goodbye("done"),
         m.Ping: m.Ping(b"1234"),
         m.Pong: m.Pong(b"1234"),
+        m.Retry: m.Retry(1),
+        m.Resampling: m.Resampling(1, b"more"),
     }
     return made[kind] if kind in made else kind()
 
@@ -294,8 +298,8 @@ def test_the_bounds_of_every_field(kind: type, place: int, field: inspect.Field)
 def test_the_only_fields_without_a_bound_of_their_own() -> None:
     """The bound of a frame holds for them, and the cloud's own for a prompt."""
     free = {(kind.__name__, field.name) for kind, _, field in CASES if not beyond(field.type)}
-    payloads = {("Draft", "payload"), ("Verdict", "payload"), ("Tokens", "payload"), ("Probe", "payload")}
-    floats = {("Probed", "shares"), ("Probed", "noise"), ("Closed", "compute_ms")}
+    payloads = {(name, "payload") for name in ("Draft", "Verdict", "Resampling", "Tokens", "Probe")}
+    floats = {("Probed", "shares"), ("Probed", "noise"), ("Closed", "compute_ms"), ("Closed", "rounding")}
     flags = {("Closed", "shared"), ("Open", "chat")}
     parts = {("Welcome", "limits"), ("Open", "sampling"), ("Open", "prompt")}
     assert free == payloads | floats | flags | parts
@@ -354,6 +358,7 @@ PAYLOADS: list[tuple[Callable[[bytes], m.Message], int]] = [
     (lambda payload: m.Draft(0, 1, payload), 8),
     (lambda payload: m.Verdict(0, 1, payload), 8),
     (m.Tokens, 8),
+    (lambda payload: m.Resampling(0, payload), 8),
     (lambda payload: m.Probe(1, 0, 0, payload), 0),
     (m.Ping, 0),
 ]
@@ -365,6 +370,8 @@ def test_payload_bits(make: Callable[[bytes], m.Message], bits_a_byte: int, size
     assert m.payload_bits(make(bytes(size))) == bits_a_byte * size
 
 
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - {m.Draft, m.Verdict, m.Tokens}, key=lambda kind: kind.__name__))
+@pytest.mark.parametrize(
+    "kind", sorted(set(KINDS) - {m.Draft, m.Verdict, m.Resampling, m.Tokens}, key=lambda kind: kind.__name__)
+)
 def test_everything_else_is_framing(kind: type) -> None:
     assert m.payload_bits(sample(kind)) == 0

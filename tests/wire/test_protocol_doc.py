@@ -14,11 +14,15 @@ from msgspec import inspect
 
 import antiphon
 from antiphon import vocabulary
-from antiphon.config import MAX_DRAFT_LENGTH, ChainOptions, Limits, SamplingParams
-from antiphon.core.distributions import from_fixed_point
+from antiphon.config import MAX_DRAFT_LENGTH, CandidateOptions, Limits, SamplingParams, UncertaintyOptions
+from antiphon.core.distributions import one_hot
+from antiphon.core.resampling import MAX_CANDIDATES
+from antiphon.core.rounding import FloatRatios, LogRatios, from_fixed_point
 from antiphon.net.websocket import header_bytes
+from antiphon.vocabulary import Vocabulary, common_vocabulary
 from antiphon.wire import messages as m
 from antiphon.wire import session
+from antiphon.wire.candidates import COUNT_BITS, Candidate, CandidateCodec
 from antiphon.wire.packing import Writer
 from antiphon.wire.session import CONNECTION, SESSION, SMALL_FRAME_BYTES, Side
 
@@ -147,8 +151,20 @@ def test_numbers_that_the_text_names() -> None:
     assert f"signed, 1 to {vocabulary.MAX_TOKENS} |" in words
     assert f"at most {vocabulary._MAX_PACKED_BYTES} bytes uncompressed" in words
     assert f"a frame has at most {SMALL_FRAME_BYTES} bytes" in words
-    assert f"an int from 1 to {MAX_DRAFT_LENGTH} (without it {ChainOptions().draft_length})" in words
-    assert f"16 or 32 (without it {ChainOptions().precision})" in words
+    assert f"their number in {COUNT_BITS} bits, 0 to {MAX_CANDIDATES}," in words
+    assert f"2^(-{LogRatios.OCTAVES} c / 65534)" in words
+
+
+def test_the_options() -> None:
+    told = {row[0]: row[2] for row in rows(section("Options"))}
+    chain, judged = CandidateOptions(), UncertaintyOptions()
+    assert told["draft_length"].startswith(f"an int from 1 to {MAX_DRAFT_LENGTH} (without it {chain.draft_length})")
+    assert told["draft_precision"].startswith(f"16 or 32 (without it {chain.draft_precision})")
+    assert told["precision"].startswith(f"16 or 32 (without it {chain.precision})")
+    assert told["candidates"].startswith(f"an int from 0 to {MAX_CANDIDATES} (without it {chain.candidates})")
+    assert told["iterations"].startswith(f"an int from 1 to 64 (without it {chain.iterations})")
+    assert told["draws`, `uncertain"].startswith(f"an int ({judged.draws}), a float ({judged.uncertain})")
+    assert told["kept"].startswith(f"an int from 1 to 4096 (without it {judged.kept})")
 
 
 def test_what_a_header_costs() -> None:
@@ -159,13 +175,20 @@ def test_what_a_header_costs() -> None:
 
 def examples() -> Iterator[bytes]:
     """The bytes of each example of the page, in their order, made by the code."""
-    yield m.encode(m.Envelope(0, m.Hello(1, "x/1", "", b"")))
+    yield m.encode(m.Envelope(0, m.Hello(2, "x/1", "", b"")))
     yield m.encode(m.Envelope(1, m.Cancel()))
     yield payload([(1, 2), (2, 2)], [[0, 65535, 0], [16384, 16384, 32767]])
     yield payload([(4, 3), (1, 2), (2, 2), (32768, 16), (16384, 16)], [])
     yield payload([(4, 3)], [])
+    dense, sparse = np.array([1, 8, 4, 2, 1]) / 16, np.array([0, 4, 2, 1, 1]) / 8
+    for probs, ratios in ((dense, FloatRatios()), (sparse, FloatRatios()), (one_hot(1, 5), LogRatios())):
+        writer = Writer()
+        writer.law(probs, ratios)
+        yield writer.finish()
     writer = Writer()
-    writer.float32_distribution(np.array([0, 0.5, 0.25, 0.125, 0.125]))
+    cloud = Vocabulary((b"ab", b"a", b"", b"c", b"b"), np.zeros(5, np.uint8), np.ones(5, bool), 2, (2,))
+    device = Vocabulary((b"b", b"", b"a"), np.zeros(3, np.uint8), np.ones(3, bool), 1, (1,))
+    CandidateCodec(common_vocabulary(device, cloud), 16).write(writer, [Candidate(1, 512, True), Candidate(1, 512)])
     yield writer.finish()
 
 

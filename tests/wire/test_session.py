@@ -35,11 +35,13 @@ SAMPLES: dict[type, m.Message] = {
         m.Probe(4, 0, 1, b"tokens"),
         m.Probed((0.5,), (1.0, 2.0), (1.5, 2.0), 0.5),
         m.Cancel(),
-        m.Closed("end", 5, 12.5, False),
+        m.Closed("end", 5, 12.5, False, 0.0),
         m.Failure("busy", "the cloud is full"),
         m.Goodbye("done"),
         m.Ping(b"1234"),
         m.Pong(b"1234"),
+        m.Retry(1),
+        m.Resampling(1, b"more"),
     )
 }
 KINDS = list(SAMPLES)

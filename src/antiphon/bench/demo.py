@@ -66,13 +66,14 @@ class Row:
             "text": [row["text"] for row in figures],
             "finish_reason": [row["finish_reason"] for row in figures],
             "tokens": sum(result.tokens for result in self.results),
-            "rounds": sum(result.answer.rounds for result in self.results if result.answer.drafted) or None,
+            "rounds": sum(result.answer.rounds for result in self.results) or None,
             **means,
         }
 
 
 _MEANS = (
     "tokens_per_round",
+    "trips_per_round",
     "acceptance_rate",
     "uplink_bits_per_token",
     "downlink_bits_per_token",

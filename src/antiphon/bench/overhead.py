@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
-from antiphon.config import ChainOptions, Request, SamplingParams, ServeConfig
+from antiphon.config import Request, SamplingParams, ServeConfig, SplitOptions
 from antiphon.core.distributions import Logits
 from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
@@ -112,7 +112,7 @@ async def _measured(
 
 def _request(seed: int, draft_length: int) -> Request:
     sampling = SamplingParams(temperature=1.0)
-    return Request("the river ", "dssd", ChainOptions(draft_length), sampling, TOKENS_PER_ANSWER, seed=seed)
+    return Request("the river ", "dssd", SplitOptions(draft_length), sampling, TOKENS_PER_ANSWER, seed=seed)
 
 
 def _summary(samples: list[tuple[float, float]], link: float) -> Overhead:

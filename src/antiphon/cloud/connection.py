@@ -188,8 +188,9 @@ class SessionHost:
 
     def last_word(self, reason: str) -> m.Closed:
         """What the device is told at the end."""
-        shared = self.answering is not None and self.answering.shared
-        return m.Closed(reason, self.passes, self.compute_ms, shared)
+        answering = self.answering
+        shared, rounding = (False, 0.0) if answering is None else (answering.shared, answering.verifier.rounding)
+        return m.Closed(reason, self.passes, self.compute_ms, shared, rounding)
 
     def deliver(self, message: m.Message) -> None:
         """Take a message of the device half. Raises ProtocolError if too many wait."""

@@ -30,6 +30,7 @@ class Answering:
     """An answer under way: the cloud half, its prompt's tokens, and whether others were under way at the same time."""
 
     half: Half
+    verifier: Verifier
     prompt_tokens: int
     shared: bool = False
 
@@ -81,7 +82,7 @@ class Cloud:
                 transcript = Transcript(common.ends, opening.max_tokens)
                 side = CloudSide(common, transcript, PhiloxChance(opening.seed), verifier)
                 assert method.cloud is not None  # only such methods are offered
-                with self._under_way(Answering(method.cloud(side, options).run(), len(prompt))) as answering:
+                with self._under_way(Answering(method.cloud(side, options).run(), verifier, len(prompt))) as answering:
                     yield answering
             finally:
                 await self.worker.run(context.close)

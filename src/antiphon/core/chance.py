@@ -19,6 +19,8 @@ class Role(IntEnum):
     ACCEPT = 2
     RESAMPLE = 3
     TARGET = 4
+    CANDIDATE = 5
+    UNCERTAINTY = 6
 
 
 class Stream(Protocol):

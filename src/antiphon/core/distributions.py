@@ -4,7 +4,7 @@ One function, `process`, serves every caller on both ends, so that what is sampl
 Greedy decoding is sampling from a one-hot distribution: there is no other path.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,6 @@ Probs = NDArray[np.float64]
 """Probabilities: float64, shape (tokens,), sum 1."""
 Logits = NDArray[np.float32]
 """Logits of one or several positions: float32, shape (tokens,) or (rows, tokens)."""
-
-Quantise = Callable[[Probs], Probs]
-"""Rounds a distribution to what a wire carries; what is sent is what was sampled (METHODS 0)."""
-
-
-def exactly(probs: Probs) -> Probs:
-    """The quantiser of a wire that carries no distribution: nothing is rounded."""
-    return probs
 
 
 def process(logits: Logits, params: SamplingParams, history: Sequence[int] = ()) -> Probs:
@@ -57,59 +49,6 @@ def total_variation(first: Probs, second: Probs) -> float:
         first, second = second, first
     common = len(second)
     return float(np.abs(first[:common] - second).sum() + np.abs(first[common:]).sum()) / 2
-
-
-def fixed_point(probs: Probs, bits: int) -> NDArray[np.int64]:
-    """Round to multiples of 1 / (2^bits - 1) that sum to exactly 1: int64 counts, shape (tokens,), sum 2^bits - 1.
-
-    The cumulated sum is rounded, so each count is within 1 of its exact value, and a probability of 0 stays 0. Every count
-    fits in `bits` bits, a point mass too. So the sum and every single value are exact on the wire: the law that is sampled is
-    the law that was sent.
-    """
-    total = float(2**bits - 1)
-    cumulated = np.cumsum(probs)
-    cumulated *= total / cumulated[-1]
-    counts = np.rint(cumulated, out=cumulated).astype(np.int64)
-    counts[1:] -= counts[:-1].copy()
-    return counts
-
-
-def from_fixed_point(counts: NDArray[np.int64], bits: int) -> Probs:
-    """The probabilities that `fixed_point` counts stand for."""
-    return counts / float(2**bits - 1)
-
-
-def quantise_fixed(bits: int) -> Quantise:
-    """The quantiser of `fixed_point` at so many bits."""
-    return lambda probs: from_fixed_point(fixed_point(probs, bits), bits)
-
-
-def quantise_float32(probs: Probs) -> Probs:
-    """The quantiser of float32 on the wire."""
-    return from_float32(to_float32(probs))
-
-
-def to_float32(probs: Probs) -> NDArray[np.float32]:
-    """The float32 values that stand for a distribution on the wire: its ratios to the largest, which is 1 exactly.
-
-    Ratios, not probabilities, because rounding them again after `from_float32` gives the same values again: so both ends
-    have the same law to the last bit, whichever of them rounded it (METHODS 0, "what is sent is what was sampled").
-    """
-    ratios: NDArray[np.float32] = (probs / probs.max()).astype(np.float32)
-    return ratios
-
-
-def from_float32(values: NDArray[np.float32]) -> Probs:
-    """The distribution that both ends use for these float32 values: they are normalised in float64.
-
-    Within 2^-24 of what `to_float32` was given, in total variation. Raises ValueError if a value is negative or not
-    finite, or if the largest is not 1.
-    """
-    if not np.isfinite(values).all() or values.min() < 0 or values.max() != 1:
-        raise ValueError("they are negative, not finite, or the largest is not 1")
-    probs = values.astype(np.float64)
-    probs /= probs.sum()
-    return probs
 
 
 def _adjusted(logits: Logits, params: SamplingParams, history: Sequence[int]) -> NDArray[np.float64]:

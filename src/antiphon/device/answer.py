@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from antiphon.methods.effects import Emit, Emitted, Finish, Kind
+from antiphon.methods.accounting import Bits, Work
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Finish, Kind
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Closed
 from antiphon.wire.session import Ledger
@@ -55,7 +56,7 @@ class Answer:
         self.text = ""
         self.kinds: Counter[Kind] = Counter()
         self.rounds = 0
-        self.drafted = 0
+        self.exchanged = Exchanged()
         self._common, self._started = common, started
         self._stream = TextStream(stop)
         self._times: list[float] = []
@@ -67,8 +68,8 @@ class Answer:
 
     def take(self, emit: Emit, now: float) -> list[Piece]:
         """Add the tokens of a round. After a stop string neither its text nor the tokens behind it count."""
-        self.rounds += 1
-        self.drafted += emit.drafted
+        self.rounds += emit.exchanged.trips > 0
+        self.exchanged += emit.exchanged
         pieces: list[Piece] = []
         for token in emit.tokens:
             if not self.stopped:
@@ -76,6 +77,12 @@ class Answer:
         if self.stopped:
             self._trim()
         return pieces
+
+    def work(self) -> Work:
+        """What the answer came to, for a method's closed form."""
+        kinds = self.kinds
+        by_kind = (kinds[Kind.STREAMED], kinds[Kind.CORRECTION], kinds[Kind.BONUS], kinds[Kind.LOCAL])
+        return Work(*by_kind, self.exchanged)
 
     def end(self) -> list[Piece]:
         """The text that was held back, when nothing more comes."""
@@ -132,6 +139,7 @@ class Result:
     ledger: Ledger
     closed: Closed | None
     prompt_tokens: int | None
+    closed_form: Bits | None = None
 
     def as_json(self) -> dict[str, object]:
         """The figures by name; None where a figure does not exist for the method."""
@@ -176,15 +184,19 @@ class Result:
         return self.closed.compute_ms if self.closed else 0.0
 
     def _work(self) -> dict[str, object]:
-        committed = self.answer.committed
-        rounds = self.answer.rounds if self.answer.drafted else None
+        committed, exchanged = self.answer.committed, self.answer.exchanged
+        rounds = self.answer.rounds or None
         return {
             "tokens": self.tokens,
             "rounds": rounds,
             "tokens_per_round": committed / rounds if rounds else None,
-            "drafted": self.answer.drafted,
+            "trips_per_round": exchanged.trips / rounds if rounds else None,
+            "drafted": exchanged.drafted,
             "accepted": self.answer.kinds[Kind.ACCEPTED],
             "acceptance_rate": self.acceptance_rate,
+            "candidates": exchanged.candidates,
+            "target_laws": exchanged.laws,
+            "rounding_tv": self.closed.rounding if self.closed else None,
             "cloud_passes_per_token": self.passes / committed,
             "cloud_ms_per_token": self.compute_ms / committed,
         }
@@ -195,6 +207,9 @@ class Result:
             figures[f"{name}_bits_per_token"] = traffic.bits / self.answer.committed
             figures[f"{name}_payload_bits_per_token"] = traffic.payload_bits / self.answer.committed
             figures[f"{name}_framing_bits_per_token"] = traffic.framing_bits / self.answer.committed
+        form, committed = self.closed_form, self.answer.committed
+        figures["uplink_closed_form_bits_per_token"] = form.up / committed if form else None
+        figures["downlink_closed_form_bits_per_token"] = form.down / committed if form else None
         return {**figures, "setup_bits": self.ledger.setup.bits}
 
     def _times(self) -> dict[str, object]:

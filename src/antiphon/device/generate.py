@@ -4,7 +4,8 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from typing import Any
 
 from antiphon.config import Request, SamplingParams
 from antiphon.core.chance import PhiloxChance
@@ -48,6 +49,7 @@ class Device:
     async def generate(self, request: Request, connection: Connection | None, show: Show = lambda pieces: None) -> Result:
         """Write one answer, showing text as it comes. Raises one of `antiphon.errors`, one sentence each."""
         method = find(request.method, self.methods)
+        request = _with_options(request, method)
         seed = secrets.randbits(64) if request.seed is None else request.seed
         if method.cloud is None:
             return await self._alone(method, request, seed, show)
@@ -68,7 +70,8 @@ class Device:
             closed = await session.closed()
         token_ids = tuple(common.cloud_ids[answer.numbers].tolist())
         ledger, prompt_tokens = session.ledger(), session.prompt_tokens
-        return Result(method.name, method.exact, finish, answer, token_ids, seed, ledger, closed, prompt_tokens)
+        form = method.bits(answer.work(), common, request.options) if method.bits else None
+        return Result(method.name, method.exact, finish, answer, token_ids, seed, ledger, closed, prompt_tokens, form)
 
     async def _run_over(self, session: DeviceSession, half: Half, host: "_Host") -> Finish:
         """Run a half; whatever ends it before its time also ends the session in the cloud."""
@@ -176,9 +179,19 @@ async def _run(half: Half, host: _Host) -> Finish:
     return finish
 
 
+def _with_options(request: Request, method: Method) -> Request:
+    options: Any = method.options() if request.options is None else request.options
+    fits = isinstance(options, method.options)
+    if not fits:
+        given, wanted = type(options).__name__, method.options.__name__
+        raise UsageError(f"the options of {method.name} are {wanted}, not {given}: make them with Method.options_from")
+    return replace(request, options=options)
+
+
 def _opening(request: Request, seed: int) -> Open:
     sampling: SamplingParams = request.sampling
-    return Open(request.method, asdict(request.options), sampling, request.prompt, request.chat, request.max_tokens, seed)
+    options = {} if request.options is None else asdict(request.options)
+    return Open(request.method, options, sampling, request.prompt, request.chat, request.max_tokens, seed)
 
 
 def _now() -> float:

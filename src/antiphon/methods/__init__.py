@@ -9,12 +9,20 @@ from collections.abc import Mapping
 from antiphon.errors import UsageError
 from antiphon.methods.base import Method
 from antiphon.methods.cloud_only import CLOUD
+from antiphon.methods.cu_hlm import CU_HLM
 from antiphon.methods.device_only import DEVICE
 from antiphon.methods.dsd import DSD
 from antiphon.methods.dssd import DSSD
+from antiphon.methods.gr import GR
 from antiphon.methods.probe import PROBE
+from antiphon.methods.tr import TR
+from antiphon.methods.u_hlm import U_HLM
+from antiphon.methods.xcosd import XCOSD
+from antiphon.methods.xcosd_e import XCOSD_E
 
-METHODS: Mapping[str, Method] = {method.name: method for method in (CLOUD, DEVICE, DSD, DSSD)}
+METHODS: Mapping[str, Method] = {
+    method.name: method for method in (CLOUD, DEVICE, DSD, DSSD, XCOSD, XCOSD_E, GR, TR, U_HLM, CU_HLM)
+}
 """The methods that write answers, by name."""
 
 PROBES: Mapping[str, Method] = {PROBE.name: PROBE}

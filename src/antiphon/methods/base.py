@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from antiphon.config import ChainOptions
 from antiphon.core.chance import Chance
+from antiphon.methods.accounting import ClosedForm
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Finish, Half
 from antiphon.methods.verifier import Verifier
@@ -90,7 +91,8 @@ class Method:
     """A method: its promise and its two halves.
 
     exact: the emitted tokens have the cloud model's own law. drafts: it needs a model on the device. cloud: None if the
-    device works alone. options: the dataclass of its options; its defaults are the method's.
+    device works alone. options: the dataclass of its options; its defaults are the method's. bits: the closed form of what
+    crosses the link, if there is one.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Method:
     cloud: type[CloudHalf] | None
     drafts: bool = True
     options: type = ChainOptions
+    bits: ClosedForm | None = None
 
     def options_from(self, given: Mapping[str, object]) -> Any:
         """The options of this method, with those of `given` that it has. Raises UsageError for a value that does not fit."""

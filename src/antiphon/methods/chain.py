@@ -1,27 +1,42 @@
 """The round that all chain methods share; a method fills in what crosses the link and where a token is resampled.
 
 A round: the device drafts N tokens and sends them; the cloud scores them in one pass, tests them in order, and answers how
-many stand. A `Draft` carries the token that the device resampled in the last round, if it did; then the ids; then what the
-method adds. A `Verdict` carries the accepted count, then the next token or what the device needs to draw it.
+many stand. A `Draft` carries the tokens that the device owes the cloud, such as the one that it resampled in the last round;
+then the ids; then what the method adds. A `Verdict` carries the accepted count, then the next token or what the device needs
+to draw it.
 """
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from antiphon.config import ChainOptions
 from antiphon.core.acceptance import accepts
 from antiphon.core.chance import Role
-from antiphon.core.distributions import Probs, Quantise, exactly, quantise_fixed
+from antiphon.core.distributions import Probs
+from antiphon.core.rounding import Quantise, exactly, quantise_fixed
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide
 from antiphon.methods.drafter import Drafted, Drafter
-from antiphon.methods.effects import Emit, Emitted, Half, Kind, Receive, Send, expect
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Receive, Send, expect
 from antiphon.methods.verifier import Targets
 from antiphon.wire.messages import Draft, Verdict
 from antiphon.wire.packing import Reader, Writer
 
 Proposal = TypeVar("Proposal", bound="Proposed")
+
+
+class RoundOptions(Protocol):
+    """What the options of every chain method have."""
+
+    @property
+    def draft_length(self) -> int:
+        """Drafts a round at most."""
+        ...
+
+    @property
+    def draft_precision(self) -> int:
+        """Bits of a draft probability on the wire."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,55 +50,75 @@ class Proposed:
 class ChainDevice:
     """The device's half. A method says how it packs its drafts and how it reads the token after the accepted ones."""
 
-    def __init__(self, side: DeviceSide, options: ChainOptions) -> None:
+    def __init__(self, side: DeviceSide, options: RoundOptions) -> None:
         if side.drafter is None:
             raise ValueError("this method drafts, so it needs a model on the device")
         self.side, self.options = side, options
         self.drafter: Drafter = side.drafter
-        self.quantise: Quantise = quantise_fixed(options.precision)
+        self.quantise: Quantise = quantise_fixed(options.draft_precision)
         self.round = 0
-        self.owed: int | None = None  # resampled here, not yet known to the cloud
+        self.owed: list[int] = []  # committed here, not yet known to the cloud
+        self.exchanged = Exchanged()
 
     def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
         """Write what the method sends with the ids of `drafts`."""
         raise NotImplementedError
 
     def corrected(self, reader: Reader, drafts: Sequence[Drafted], accepted: int) -> Generator[Any, Any, int]:
-        """The token after a rejection: read from the verdict, or drawn here and then set as `owed`."""
+        """The token after a rejection: read from the verdict, or drawn here and then added to `owed`."""
         yield from ()
         return reader.number(self.side.common.target_bits, self.side.common.target_size, "the correction")
+
+    def write_owed(self, writer: Writer) -> None:
+        """Write what the device owes the cloud."""
+        for number in self.owed:
+            writer.number(number, self.side.common.target_bits)
 
     def run(self) -> Half:
         """Draft and commit, round after round."""
         transcript = self.side.transcript
         while transcript.finish is None:
             yield from self._round()
-        if self.owed is not None:
+        if self.owed:
             yield self._send([])
         return transcript.finish
 
     def _round(self) -> Generator[Any, Any, None]:
         transcript = self.side.transcript
-        count = min(self.options.draft_length, transcript.remaining - 1)
-        position, chance = transcript.position, self.side.chance
-        drafts = yield from self.drafter.draft(count, position, chance, self.quantise, transcript.is_end)
+        drafts = yield from self.drafts(min(self.options.draft_length, transcript.remaining - 1))
+        yield from self.exchange(drafts)
+
+    def drafts(self, count: int) -> Generator[Any, Any, list[Drafted]]:
+        """Draft up to `count` tokens."""
+        transcript = self.side.transcript
+        drafts: list[Drafted] = yield from self.drafter.draft(
+            count, transcript.position, self.side.chance, self.quantise, transcript.is_end
+        )
+        return drafts
+
+    def exchange(self, drafts: Sequence[Drafted]) -> Generator[Any, Any, None]:
+        """Send drafts and commit what comes of them."""
+        self.exchanged = Exchanged(drafted=len(drafts), trips=1)
         yield self._send(drafts)
         verdict = expect((yield Receive()), Verdict, self.round)
         committed = yield from self._committed(verdict, drafts)
-        for token in committed:
-            transcript.commit(token.number)
-        self.drafter.commit([token.number for token in committed])
         self.round += 1
-        yield Emit(tuple(committed), drafted=len(drafts))
+        yield self.commit(committed)
+
+    def commit(self, tokens: Sequence[Emitted]) -> Emit:
+        """Commit tokens; what to yield then."""
+        for token in tokens:
+            self.side.transcript.commit(token.number)
+        self.drafter.commit([token.number for token in tokens])
+        return Emit(tuple(tokens), self.exchanged)
 
     def _send(self, drafts: Sequence[Drafted]) -> Send:
         writer, common = Writer(), self.side.common
-        if self.owed is not None:
-            writer.number(self.owed, common.target_bits)
+        self.write_owed(writer)
+        self.owed = []
         for draft in drafts:
             writer.number(draft.number, common.common_bits)
         self.pack(writer, drafts)
-        self.owed = None
         return Send(Draft(self.round, len(drafts), writer.finish()))
 
     def _committed(self, verdict: Verdict, drafts: Sequence[Drafted]) -> Generator[Any, Any, list[Emitted]]:
@@ -108,11 +143,11 @@ class ChainCloud(Generic[Proposal]):
     device_resamples: ClassVar[bool] = False
     """After a rejection the device draws the token and sends it with its next drafts."""
 
-    def __init__(self, side: CloudSide, options: ChainOptions) -> None:
+    def __init__(self, side: CloudSide, options: RoundOptions) -> None:
         self.side, self.options = side, options
         self.quantise: Quantise = exactly
         self.round = 0
-        self._owed = False
+        self.owed = False  # the device drew the last token, which comes with its next drafts
 
     def unpack(self, reader: Reader, numbers: Sequence[int]) -> list[Proposal]:
         """Read what the method sends with the ids."""
@@ -122,31 +157,40 @@ class ChainCloud(Generic[Proposal]):
         """Settle a rejection: write the token, or what the device needs to draw it (then None)."""
         raise NotImplementedError
 
+    def awaited(self) -> Generator[Any, Any, Draft]:
+        """The drafts of the next round. A method that settles a rejection in several trips overrides this."""
+        draft: Draft = expect((yield Receive()), Draft, self.round)
+        return draft
+
+    def read_owed(self, reader: Reader) -> list[int]:
+        """Read what the device owes: the token that it drew after the last rejection."""
+        common = self.side.common
+        return [reader.number(common.target_bits, common.target_size, "the resampled token")] if self.owed else []
+
     def run(self) -> Half:
         """Test and answer, round after round."""
         yield self.side.verifier.prefill()
         while (finish := self.side.transcript.finish) is None:
-            message = expect((yield Receive()), Draft, self.round)
+            message = yield from self.awaited()
             yield from self._answer(message)
         return finish
 
     def _answer(self, message: Draft) -> Generator[Any, Any, None]:
         drafts = self._drafts(message)
-        if self.side.transcript.finish is not None:  # the token that the device owed was the last
+        if self.side.transcript.finish is not None:  # what the device owed was the last
             return
         targets = yield from self.side.verifier.score([draft.number for draft in drafts], self.quantise)
         accepted = self._test(drafts, targets)
         writer = Writer()
         token = yield from self._next(writer, targets, drafts, accepted)
-        self._commit([draft.number for draft in drafts[:accepted]] + ([] if token is None else [token]))
+        self.commit([draft.number for draft in drafts[:accepted]] + ([] if token is None else [token]))
         yield Send(Verdict(self.round, accepted, writer.finish()))
         self.round += 1
 
     def _drafts(self, message: Draft) -> list[Proposal]:
         reader, common, transcript = Reader(message.payload), self.side.common, self.side.transcript
-        if self._owed:
-            self._owed = False
-            self._commit([reader.number(common.target_bits, common.target_size, "the resampled token")])
+        owed, self.owed = self.read_owed(reader), False
+        self.commit(owed)
         room = 0 if transcript.finish else min(self.options.draft_length, transcript.remaining - 1)
         if message.count > room:
             raise ProtocolError(f"{message.count} drafts came where at most {room} fit", "out-of-range")
@@ -176,14 +220,15 @@ class ChainCloud(Generic[Proposal]):
         position = transcript.position + accepted
         target = targets.probs(accepted)
         if accepted < len(drafts):
-            self._owed = self.device_resamples
+            self.owed = self.device_resamples
             token = yield from self.correct(writer, target, drafts[accepted], position)
             return token
         bonus = self.side.chance.at(position, Role.TARGET).categorical(target)
         writer.number(bonus, self.side.common.target_bits)
         return bonus
 
-    def _commit(self, numbers: Sequence[int]) -> None:
+    def commit(self, numbers: Sequence[int]) -> None:
+        """Commit tokens."""
         for number in numbers:
             self.side.transcript.commit(number)
         self.side.verifier.commit(numbers)

@@ -2,7 +2,8 @@
 
 from antiphon.config import NoOptions
 from antiphon.core.chance import Role
-from antiphon.core.distributions import exactly
+from antiphon.core.rounding import exactly
+from antiphon.methods import accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import Emit, Emitted, Half, Kind, Receive, Send, expect
 from antiphon.wire.messages import Tokens
@@ -49,5 +50,12 @@ class CloudOnlyCloud:
 
 
 CLOUD = Method(
-    "cloud", "the cloud's model alone, streamed", True, CloudOnlyDevice, CloudOnlyCloud, drafts=False, options=NoOptions
+    "cloud",
+    "the cloud's model alone, streamed",
+    True,
+    CloudOnlyDevice,
+    CloudOnlyCloud,
+    drafts=False,
+    options=NoOptions,
+    bits=accounting.streamed,
 )

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance, Role
-from antiphon.core.distributions import Logits, Probs, Quantise, process
+from antiphon.core.distributions import Logits, Probs, process
+from antiphon.core.rounding import Quantise
 from antiphon.errors import CapacityError, UsageError
 from antiphon.methods.effects import Step
 from antiphon.models.base import Context, Model, spell
@@ -14,10 +15,11 @@ from antiphon.vocabulary import CommonVocabulary
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """A drafted token: its wire number, and the law over the common vocabulary that it was drawn from."""
+    """A drafted token: its wire number, the law over the common vocabulary that it was drawn from, and its logits."""
 
     number: int
     probs: Probs
+    logits: Logits
 
     @property
     def prob(self) -> float:
@@ -53,13 +55,13 @@ class Drafter:
         while len(drafts) < count and not self.exhausted:
             numbers = [draft.number for draft in drafts]
             try:
-                logits = yield from self._logits(numbers)
+                logits = (yield from self._logits(numbers))[self._device_ids]
             except CapacityError:
                 self.exhausted = True
                 break
-            probs = quantise(process(logits[self._device_ids], self._sampling, [*self._history, *numbers]))
+            probs = quantise(process(logits, self._sampling, [*self._history, *numbers]))
             number = chance.at(position + len(drafts), Role.DRAFT).categorical(probs)
-            drafts.append(Drafted(number, probs))
+            drafts.append(Drafted(number, probs, logits))
             if is_end(number):
                 break
         return drafts

@@ -11,6 +11,7 @@ from antiphon.core.acceptance import residual
 from antiphon.core.chance import Role
 from antiphon.core.distributions import Probs
 from antiphon.errors import ProtocolError
+from antiphon.methods import accounting
 from antiphon.methods.base import Method
 from antiphon.methods.chain import ChainCloud, ChainDevice, Proposed
 from antiphon.methods.drafter import Drafted
@@ -30,7 +31,7 @@ class DsdDevice(ChainDevice):
     def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
         """One distribution a draft."""
         for draft in drafts:
-            writer.probabilities(draft.probs, self.options.precision)
+            writer.probabilities(draft.probs, self.options.draft_precision)
 
 
 class DsdCloud(ChainCloud[DenseProposed]):
@@ -48,10 +49,17 @@ class DsdCloud(ChainCloud[DenseProposed]):
         return token
 
     def _proposed(self, reader: Reader, number: int, what: str) -> DenseProposed:
-        probs = reader.probabilities(self.side.common.size, self.options.precision, f"the probabilities of {what}")
+        probs = reader.probabilities(self.side.common.size, self.options.draft_precision, f"the probabilities of {what}")
         if probs[number] == 0:
             raise ProtocolError(f"{what} has probability 0, so it cannot have been drawn", "bad-probability")
         return DenseProposed(number, float(probs[number]), probs)
 
 
-DSD = Method("dsd", "the dense draft distributions up, one token down; the cloud resamples", True, DsdDevice, DsdCloud)
+DSD = Method(
+    "dsd",
+    "the dense draft distributions up, one token down; the cloud resamples",
+    True,
+    DsdDevice,
+    DsdCloud,
+    bits=accounting.dense_drafts,
+)

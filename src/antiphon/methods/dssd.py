@@ -1,59 +1,65 @@
 """`dssd`: distributed split speculative decoding (METHODS 2; DSSD, and X-CoSD's "Naive").
 
-Up: ids and one probability a draft. Down after a rejection: the dense target distribution, from which the device draws
-the token. It is float32 on the wire, so the target of this session is the decoded one (within 2^-24 of the model's own).
+Up: ids and one probability a draft. Down after a rejection: the target law over the whole vocabulary, from which the device
+draws the token. It is rounded for the wire, so the target of such a session is the decoded one.
 """
 
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from antiphon.config import ChainOptions
+from antiphon.config import SplitOptions
 from antiphon.core.acceptance import residual
 from antiphon.core.chance import Role
-from antiphon.core.distributions import Probs, quantise_float32
-from antiphon.methods.base import CloudSide, Method
-from antiphon.methods.chain import ChainCloud, ChainDevice, Proposed
+from antiphon.core.distributions import Probs
+from antiphon.core.rounding import quantise_ratios, ratios_of
+from antiphon.methods import accounting
+from antiphon.methods.base import CloudSide, DeviceSide, Method
+from antiphon.methods.chain import Proposed
 from antiphon.methods.drafter import Drafted
+from antiphon.methods.scalars import ScalarCloud, ScalarDevice
 from antiphon.wire.packing import Reader, Writer
 
 
-class DssdDevice(ChainDevice):
-    """Sends scalars; draws the token after a rejection."""
+class DssdDevice(ScalarDevice):
+    """Draws the token after a rejection."""
 
-    def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
-        """One probability a draft."""
-        for draft in drafts:
-            writer.probability(draft.prob, self.options.precision)
+    def __init__(self, side: DeviceSide, options: SplitOptions) -> None:
+        super().__init__(side, options)
+        self._ratios = ratios_of(options.precision)
 
     def corrected(self, reader: Reader, drafts: Sequence[Drafted], accepted: int) -> Generator[Any, Any, int]:
         """Draw from the residual of the target that came and the law that the draft was drawn from."""
         yield from ()
-        target = reader.float32_distribution(self.side.common.target_size, "the target probabilities")
+        target = reader.law(self.side.common.target_size, self._ratios, "the target probabilities")
+        self.exchanged.laws += 1
         position = self.side.transcript.position + accepted
-        law = residual(target, drafts[accepted].probs)
-        self.owed = self.side.chance.at(position, Role.RESAMPLE).categorical(law)
-        return self.owed
+        token = self.side.chance.at(position, Role.RESAMPLE).categorical(residual(target, drafts[accepted].probs))
+        self.owed = [token]
+        return token
 
 
-class DssdCloud(ChainCloud[Proposed]):
-    """Sends the target distribution after a rejection."""
+class DssdCloud(ScalarCloud):
+    """Sends the target law after a rejection."""
 
     device_resamples = True
 
-    def __init__(self, side: CloudSide, options: ChainOptions) -> None:
+    def __init__(self, side: CloudSide, options: SplitOptions) -> None:
         super().__init__(side, options)
-        self.quantise = quantise_float32
-
-    def unpack(self, reader: Reader, numbers: Sequence[int]) -> list[Proposed]:
-        """One probability a draft."""
-        bits = self.options.precision
-        named = ((number, f"the probability of draft {index + 1}") for index, number in enumerate(numbers))
-        return [Proposed(number, reader.probability(bits, what)) for number, what in named]
+        self._ratios = ratios_of(options.precision)
+        self.quantise = quantise_ratios(self._ratios)
 
     def correct(self, writer: Writer, target: Probs, draft: Proposed, position: int) -> Generator[Any, Any, None]:
-        """The device draws; it needs the target distribution."""
+        """The device draws; it needs the target law."""
         yield from ()
-        writer.float32_distribution(target)
+        writer.law(target, self._ratios)
 
 
-DSSD = Method("dssd", "scalars up, the dense target down; the device resamples", True, DssdDevice, DssdCloud)
+DSSD = Method(
+    "dssd",
+    "scalars up, the whole target down; the device resamples",
+    True,
+    DssdDevice,
+    DssdCloud,
+    options=SplitOptions,
+    bits=accounting.whole_targets,
+)

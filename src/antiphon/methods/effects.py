@@ -5,7 +5,7 @@ Halves know no socket, clock or thread. The same code runs under enumeration (`m
 """
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -61,12 +61,27 @@ class Emitted:
     kind: Kind
 
 
+@dataclass(slots=True)
+class Exchanged:
+    """What crossed the link for a round: drafts, round trips, candidates for a correction, whole target laws."""
+
+    drafted: int = 0
+    trips: int = 0
+    candidates: int = 0
+    laws: int = 0
+
+    def __iadd__(self, other: "Exchanged") -> "Exchanged":
+        for name in ("drafted", "trips", "candidates", "laws"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Committed tokens for the reader, and how many drafts the round tested. No answer."""
+    """Committed tokens for the reader, and what they took. No answer."""
 
     tokens: tuple[Emitted, ...]
-    drafted: int = 0
+    exchanged: Exchanged = field(default_factory=Exchanged)
 
 
 class Finish(StrEnum):

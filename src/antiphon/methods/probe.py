@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from antiphon.config import NoOptions, SamplingParams
-from antiphon.core.distributions import Logits, exactly, process
+from antiphon.core.distributions import Logits, process
+from antiphon.core.rounding import exactly
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import Finish, Half, Receive, Send, expect

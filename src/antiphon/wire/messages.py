@@ -12,7 +12,7 @@ from msgspec import Meta
 from antiphon.config import Limits, SamplingParams
 from antiphon.errors import ProtocolError, UsageError
 
-VERSION = 1
+VERSION = 2
 """The protocol's version; both ends must name the same one."""
 
 PART_BYTES = 2**18
@@ -145,13 +145,14 @@ class Closed(msgspec.Struct, frozen=True, array_like=True, tag=17, forbid_unknow
     """Cloud: the session is over (`end`, `length` or `cancelled`); it took these forward passes and milliseconds.
 
     `shared` says whether others were served at the same time: their cells lie between ours, which can move the last digits
-    of a model's logits.
+    of a model's logits. `rounding` is the largest total variation between a target law that was used and the model's own.
     """
 
     reason: Name
     passes: Count
     compute_ms: float
     shared: bool
+    rounding: float
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True, tag=18, forbid_unknown_fields=True):
@@ -179,6 +180,19 @@ class Pong(msgspec.Struct, frozen=True, array_like=True, tag=21, forbid_unknown_
     data: Annotated[bytes, Meta(max_length=65536)]
 
 
+class Retry(msgspec.Struct, frozen=True, array_like=True, tag=22, forbid_unknown_fields=True):
+    """Device: none of the candidates of this round passes; send more."""
+
+    round: Count
+
+
+class Resampling(msgspec.Struct, frozen=True, array_like=True, tag=23, forbid_unknown_fields=True):
+    """Cloud: more for the device to draw the token after the round's rejection."""
+
+    round: Count
+    payload: bytes
+
+
 Message: TypeAlias = (
     Hello
     | Welcome
@@ -201,6 +215,8 @@ Message: TypeAlias = (
     | Goodbye
     | Ping
     | Pong
+    | Retry
+    | Resampling
 )
 
 
@@ -231,7 +247,7 @@ def decode(frame: bytes) -> Envelope:
 def payload_bits(message: Message) -> int:
     """Bits of a message that are a method's own; the rest of its frame is framing."""
     match message:
-        case Draft() | Verdict() | Tokens():
+        case Draft() | Verdict() | Tokens() | Resampling():
             return 8 * len(message.payload)
         case _:
             return 0

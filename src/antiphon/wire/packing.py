@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from antiphon.core.distributions import Probs, from_fixed_point, from_float32, to_float32
+from antiphon.core.distributions import Probs
+from antiphon.core.rounding import Ratios, from_fixed_point
 from antiphon.errors import ProtocolError
+from antiphon.vocabulary import bits_for
 
 
 class Writer:
@@ -35,9 +37,24 @@ class Writer:
         counts = np.rint(probs * float(2**bits - 1))
         self._array(counts.astype(f"<u{bits // 8}"))
 
-    def float32_distribution(self, probs: Probs) -> None:
-        """Append a distribution as float32 ratios to its largest value; both ends then use `from_float32` of them."""
-        self._array(to_float32(probs).astype("<f4"))
+    def law(self, probs: Probs, ratios: Ratios) -> None:
+        """Append a distribution in this code: the values of all tokens, or only those above 0 with their numbers.
+
+        Whichever is smaller; a bit in front says which.
+        """
+        codes = ratios.codes(probs)
+        support = np.flatnonzero(codes != ratios.zero)
+        sparse = _sparse_bits(len(support), len(codes), ratios) < len(codes) * ratios.bits
+        self.number(int(sparse), 1)
+        if sparse:
+            self.number(len(support) - 1, bits_for(len(codes)))
+            self._numbers(support, bits_for(len(codes)))
+        self._array(codes[support] if sparse else codes)
+
+    def _numbers(self, values: NDArray[np.integer[Any]], bits: int) -> None:
+        flags = (values[:, None] >> np.arange(bits)) & 1
+        packed = np.packbits(flags.astype(np.uint8), bitorder="little").tobytes()
+        self.number(int.from_bytes(packed, "little"), bits * len(values))
 
     def finish(self) -> bytes:
         """The payload."""
@@ -85,12 +102,32 @@ class Reader:
             raise ProtocolError(f"{what} sum to {total:.9g}, not 1", "bad-probability")
         return from_fixed_point(counts, bits)
 
-    def float32_distribution(self, size: int, what: str) -> Probs:
-        """A distribution over `size` tokens, as `Writer.float32_distribution` wrote it."""
+    def law(self, size: int, ratios: Ratios, what: str) -> Probs:
+        """A distribution over `size` tokens, as `Writer.law` wrote it."""
+        support = self._support(size, what) if self.number(1, 2, what) else None
+        codes = self._array(ratios.dtype, size if support is None else len(support))
+        if support is not None:
+            if (codes == ratios.zero).any():
+                raise ProtocolError(f"{what} list a token of probability 0", "bad-probability")
+            codes = _scattered(codes, support, size, ratios)
         try:
-            return from_float32(self._array("<f4", size))
+            return ratios.probs(codes)
         except ValueError as error:
             raise ProtocolError(f"{what} are no distribution: {error}", "bad-probability") from error
+
+    def _support(self, size: int, what: str) -> NDArray[np.int64]:
+        bits = bits_for(size)
+        support = self._numbers(self.number(bits, size, f"the count of {what}") + 1, bits)
+        if support[-1] >= size or (np.diff(support) <= 0).any():
+            raise ProtocolError(f"{what} do not list tokens below {size} in ascending order", "out-of-range")
+        return support
+
+    def _numbers(self, count: int, bits: int) -> NDArray[np.int64]:
+        start, stop = self._cursor, self._cursor + bits * count
+        self._advance(stop)
+        data = np.frombuffer(self._payload, np.uint8, (stop + 7) // 8 - start // 8, start // 8)
+        flags = np.unpackbits(data, bitorder="little")[start % 8 : start % 8 + bits * count]
+        return flags.reshape(count, bits).astype(np.int64) @ (1 << np.arange(bits))
 
     def finish(self) -> None:
         """Check that nothing is left but the padding of the last byte, all zero."""
@@ -111,3 +148,19 @@ class Reader:
         if cursor > 8 * len(self._payload):
             raise ProtocolError("the payload is shorter than its message says")
         self._cursor = cursor
+
+
+def law_bits(probs: Probs, ratios: Ratios) -> int:
+    """Bits of a rounded distribution as `Writer.law` writes it, without the padding."""
+    sparse = _sparse_bits(int(np.count_nonzero(probs)), len(probs), ratios)
+    return 1 + min(sparse, len(probs) * ratios.bits)
+
+
+def _sparse_bits(support: int, size: int, ratios: Ratios) -> int:
+    return bits_for(size) + support * (bits_for(size) + ratios.bits)
+
+
+def _scattered(codes: NDArray[Any], support: NDArray[np.int64], size: int, ratios: Ratios) -> NDArray[Any]:
+    full = np.full(size, ratios.zero, dtype=ratios.dtype)
+    full[support] = codes
+    return full

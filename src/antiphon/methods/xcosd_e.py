@@ -1,0 +1,197 @@
+"""`xcosd-e`: server resampling with device verification (METHODS 2; X-CoSD section 3, SR-DV).
+
+Up: as `dssd`. Down after a rejection: candidates drawn from the target, each with its probability, which the device tests one
+after the other. If none passes the device sends `Retry` and gets more; after `iterations` messages of candidates, or where a
+whole law is smaller, hybrid resampling. The device's choice goes up with its next drafts, as a place in the list.
+
+A candidate's probability crosses rounded to units of a draft probability, at random so that the device's test accepts exactly
+as often as one with the value itself (`core.resampling.chance_to_round_up`).
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from antiphon.config import CandidateOptions
+from antiphon.core.chance import Role, Stream
+from antiphon.core.distributions import Probs
+from antiphon.core.resampling import (
+    CandidateCount,
+    candidate_law,
+    chance_of_candidate,
+    chance_to_round_up,
+    quantise_lumped,
+)
+from antiphon.errors import ProtocolError
+from antiphon.methods import accounting
+from antiphon.methods.base import CloudSide, DeviceSide, Method
+from antiphon.methods.chain import Proposed
+from antiphon.methods.drafter import Drafted
+from antiphon.methods.effects import Receive, Send, expect
+from antiphon.methods.scalars import ScalarCloud, ScalarDevice
+from antiphon.methods.xcosd import HybridCodec
+from antiphon.vocabulary import bits_for
+from antiphon.wire.candidates import Candidate, CandidateCodec
+from antiphon.wire.messages import Draft, Resampling, Retry
+from antiphon.wire.packing import Reader, Writer
+
+
+class XcosdEDevice(ScalarDevice):
+    """Tests candidates."""
+
+    def __init__(self, side: DeviceSide, options: CandidateOptions) -> None:
+        super().__init__(side, options)
+        self._units = 2**options.draft_precision - 1
+        self._iterations = options.iterations
+        self._codec = CandidateCodec(side.common, options.draft_precision)
+        self._hybrid = HybridCodec(side.common, options.precision)
+        self._choice: tuple[int, int] | None = None  # the place of the owed token, and of how many
+
+    def corrected(self, reader: Reader, drafts: Sequence[Drafted], accepted: int) -> Generator[Any, Any, int]:
+        """Test the candidates that came, and more of them, until one passes; else resample as `xcosd`."""
+        draft = drafts[accepted]
+        stream = self.side.chance.at(self.side.transcript.position + accepted, Role.RESAMPLE)
+        tries = 0
+        while candidates := self._codec.read(reader, draft.number):
+            tries += 1
+            if tries > self._iterations:
+                raise ProtocolError(f"more than {self._iterations} messages of candidates came", "out-of-range")
+            self.exchanged.candidates += len(candidates)
+            if (place := self._first(candidates, draft, stream)) is not None:
+                return self._owe(candidates[place].number, (place, len(candidates)))
+            reader.finish()
+            reader = yield from self._more()
+        token = self._hybrid.draw(reader, draft.probs, stream)
+        self.exchanged.laws += 1
+        reader.finish()
+        return self._owe(token, None)
+
+    def write_owed(self, writer: Writer) -> None:
+        """The place of the candidate that passed, or the token that was drawn here."""
+        if self.owed and self._choice is not None:
+            place, count = self._choice
+            writer.number(place, bits_for(count))
+        else:
+            super().write_owed(writer)
+
+    def _first(self, candidates: Sequence[Candidate], draft: Drafted, stream: Stream) -> int | None:
+        for place, candidate in enumerate(candidates):
+            if stream.bernoulli(self._chance(candidate, draft)):
+                return place
+        return None
+
+    def _chance(self, candidate: Candidate, draft: Drafted) -> float:
+        if candidate.number >= self.side.common.size:
+            return 1.0
+        return chance_of_candidate(round(draft.probs[candidate.number] * self._units), candidate.units)
+
+    def _owe(self, token: int, choice: tuple[int, int] | None) -> int:
+        self.owed, self._choice = [token], choice
+        return token
+
+    def _more(self) -> Generator[Any, Any, Reader]:
+        yield Send(Retry(self.round))
+        self.exchanged.trips += 1
+        return Reader(expect((yield Receive()), Resampling, self.round).payload)
+
+
+@dataclass(slots=True)
+class _Settling:
+    """A rejection under way: what was rejected, and what the device was offered for it."""
+
+    target: Probs
+    law: Probs
+    draft: Proposed
+    stream: Stream
+    floor: float
+    offered: list[Candidate]
+    failed: int = 0
+    messages: int = 0
+
+
+class XcosdECloud(ScalarCloud):
+    """Draws candidates."""
+
+    device_resamples = True
+
+    def __init__(self, side: CloudSide, options: CandidateOptions) -> None:
+        super().__init__(side, options)
+        self._units = 2**options.draft_precision - 1
+        self._count, self._iterations = options.candidates, options.iterations
+        self._codec = CandidateCodec(side.common, options.draft_precision)
+        self._hybrid = HybridCodec(side.common, options.precision)
+        self._bits = side.common.target_bits + options.draft_precision + 2
+        self._estimate = CandidateCount()
+        self._settling: _Settling | None = None
+        self.quantise = quantise_lumped(side.common.size, self._hybrid.ratios)
+
+    def correct(self, writer: Writer, target: Probs, draft: Proposed, position: int) -> Generator[Any, Any, None]:
+        """Offer the first candidates."""
+        yield from ()
+        beyond = 1.0 - float(target[draft.number])
+        floor = min(1.0, max(0.0, (draft.prob - float(target[draft.number])) / beyond))
+        stream = self.side.chance.at(position, Role.CANDIDATE)
+        law = candidate_law(target, draft.number)
+        self._settling = _Settling(target, law, draft, stream, floor, [])
+        self._offer(writer, self._settling)
+
+    def awaited(self) -> Generator[Any, Any, Draft]:
+        """The next drafts; until they come, more for a device that needs it."""
+        while isinstance(message := (yield Receive()), Retry):
+            yield Send(Resampling(self.round - 1, self._again(message)))
+        draft: Draft = expect(message, Draft, self.round)
+        return draft
+
+    def read_owed(self, reader: Reader) -> list[int]:
+        """The candidate that passed, or the token that the device drew."""
+        settling = self._settling
+        if not self.owed or settling is None or not settling.offered:
+            return super().read_owed(reader)
+        offered = settling.offered
+        place = reader.number(bits_for(len(offered)), len(offered), "the place of the chosen candidate")
+        self._estimate.observe(settling.floor, place + 1, passed=True)
+        return [offered[place].number]
+
+    def _again(self, message: Retry) -> bytes:
+        settling = self._settling
+        expect(message, Retry, self.round - 1)
+        if not self.owed or settling is None or not settling.offered:
+            raise ProtocolError("Retry came where no candidates were offered", "out-of-turn")
+        self._estimate.observe(settling.floor, len(settling.offered), passed=False)
+        settling.failed += len(settling.offered)
+        writer = Writer()
+        self._offer(writer, settling)
+        return writer.finish()
+
+    def _offer(self, writer: Writer, settling: _Settling) -> None:
+        count = self._how_many(settling)
+        settling.offered = self._drawn(settling, count)
+        settling.messages += 1
+        self._codec.write(writer, settling.offered)
+        if not settling.offered:
+            self._hybrid.write(writer, settling.target, settling.stream)
+
+    def _how_many(self, settling: _Settling) -> int:
+        if settling.messages == self._iterations:
+            return 0
+        if self._count:
+            return self._count
+        count, cost = self._estimate.best(settling.floor, settling.failed, self._bits)
+        return count if cost < self._hybrid.bits(settling.target) else 0
+
+    def _drawn(self, settling: _Settling, count: int) -> list[Candidate]:
+        """Draw `count` candidates; one outside the common vocabulary always passes, so none follows it."""
+        drawn: list[Candidate] = []
+        size = self.side.common.size
+        while len(drawn) < count and not (drawn and drawn[-1].number >= size):
+            number = settling.stream.categorical(settling.law)
+            drawn.append(self._rounded(settling, number) if number < size else Candidate(number))
+        return drawn
+
+    def _rounded(self, settling: _Settling, number: int) -> Candidate:
+        units = float(settling.target[number]) * self._units
+        return Candidate(number, int(units), settling.stream.bernoulli(chance_to_round_up(units)))
+
+
+_SUMMARY = "scalars up, candidates down; the device tests them"
+XCOSD_E = Method("xcosd-e", _SUMMARY, True, XcosdEDevice, XcosdECloud, options=CandidateOptions, bits=accounting.candidates)
