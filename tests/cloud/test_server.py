@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import urllib.error
 import urllib.request
 
@@ -49,3 +50,24 @@ def test_the_address_of_an_ipv6_listener() -> None:
         pytest.skip("this machine has no IPv6 loopback")
     with listener:
         assert address(listener).startswith("ws://[::1]:")
+
+
+def test_small_frames_do_not_wait_for_each_other() -> None:
+    """Nagle's algorithm is off on accepted connections: a stream of tokens would wait 40 ms for every ACK."""
+
+    async def run() -> int:
+        accepted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            end = writer.get_extra_info("socket")
+            accepted.set_result(end.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listener = listen(ServeConfig(port=0))
+        async with await asyncio.start_server(connected, sock=listener):
+            _, writer = await asyncio.open_connection(*listener.getsockname()[:2])
+            flag = await accepted
+            writer.close()
+            return flag
+
+    assert asyncio.run(asyncio.wait_for(run(), 30)) != 0

@@ -77,6 +77,7 @@ _MEANS = (
     "acceptance_rate",
     "uplink_bits_per_token",
     "downlink_bits_per_token",
+    *(f"{way}_{part}_bits_per_token" for way in ("uplink", "downlink") for part in ("payload", "closed_form", "framing")),
     "ttft_s",
     "itl_p50_s",
     "itl_p90_s",
@@ -105,6 +106,7 @@ async def _answers(plan: Plan, device: Device, url: str, console: Console) -> li
         rows = [await _row(plan, name, device, connection, console) for name in plan.methods]
     console.print()
     console.print(table(rows))
+    console.print(bits_table(rows))
     if plan.sampling.temperature == 0 and (finding := same_tokens(rows)):
         console.print(finding)
     return rows
@@ -167,16 +169,36 @@ _COLUMNS = (
 )
 
 
+_BITS_COLUMNS = (
+    ("uplink_payload_bits_per_token", "up payload", "", 1.0),
+    ("uplink_closed_form_bits_per_token", "up form", "", 1.0),
+    ("uplink_framing_bits_per_token", "up framing", "", 1.0),
+    ("downlink_payload_bits_per_token", "down payload", "", 1.0),
+    ("downlink_closed_form_bits_per_token", "down form", "", 1.0),
+    ("downlink_framing_bits_per_token", "down framing", "", 1.0),
+    ("trips_per_round", "trips a_round", ".2f", 1.0),
+)
+
+
 def table(rows: Sequence[Row]) -> Table:
     """The figures of the methods, side by side; bits, milliseconds and cloud passes are a token."""
+    return _table(rows, "Means over the prompts; bits and cloud passes are a token", _COLUMNS)
+
+
+def bits_table(rows: Sequence[Row]) -> Table:
+    """The bits that crossed beside the methods' closed forms, and what wrapped them."""
+    return _table(rows, "Bits a token: what methods sent, their closed forms, and framing", _BITS_COLUMNS)
+
+
+def _table(rows: Sequence[Row], title: str, columns: Sequence[tuple[str, str, str, float]]) -> Table:
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    shown.title, shown.title_justify = "Means over the prompts; bits and cloud passes are a token", "left"
+    shown.title, shown.title_justify = title, "left"
     shown.add_column("method")
-    for _, heading, _, _ in _COLUMNS:
-        shown.add_column(heading.replace(" ", "\n"), justify="right")
+    for _, heading, _, _ in columns:
+        shown.add_column(heading.replace(" ", "\n").replace("_", " "), justify="right")
     for row in rows:
         figures = row.as_json()
-        shown.add_row(row.method, *(_cell(figures[name], form, factor) for name, _, form, factor in _COLUMNS))
+        shown.add_row(row.method, *(_cell(figures[name], form, factor) for name, _, form, factor in columns))
     return shown
 
 
