@@ -8,8 +8,8 @@ import numpy as np
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance
 from antiphon.core.distributions import process
-from antiphon.core.rounding import Quantise, exactly
 from antiphon.core.enumeration import output_law
+from antiphon.core.rounding import Quantise, exactly
 from antiphon.methods.base import CloudSide, DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.pair import run_pair

@@ -61,7 +61,7 @@ FIGURES = {
 }
 
 
-@pytest.mark.parametrize("method", ["dsd", "dssd"])
+@pytest.mark.parametrize("method", ["dsd", "dssd", "xcosd", "xcosd-e"])
 def test_generate_prints_the_text_and_then_the_figures(
     cloud: str, method: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -101,10 +101,10 @@ def test_demo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert run("demo", *models, "--json", "--picture", str(picture), monkeypatch=monkeypatch) == 0
     out, err = capsys.readouterr()
     rows = [json.loads(line) for line in out.splitlines()]
-    assert [row["method"] for row in rows] == ["cloud", "dsd", "dssd"]
-    assert rows[0]["text"] == rows[1]["text"] == rows[2]["text"]
+    assert [row["method"] for row in rows] == ["cloud", "dsd", "dssd", "xcosd", "xcosd-e"]
+    assert all(row["text"] == rows[0]["text"] for row in rows)
     assert all(set(row) >= set(FIGURES) for row in rows)
-    assert "dsd, dssd: the very tokens of cloud" in err
+    assert "dsd, dssd, xcosd, xcosd-e: the very tokens of cloud" in err
     assert picture.read_text().startswith("<svg")
 
 
@@ -122,8 +122,8 @@ WITH_TOY = ("generate", "--model", "toy-device", "x")
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((*WITH_TOY,), "the method dssd needs a cloud: give --cloud ws://HOST:PORT"),
-        (("generate", "--cloud", "ws://127.0.0.1:1", "x"), "the method dssd drafts on the device: give --model"),
+        ((*WITH_TOY,), "the method xcosd-e needs a cloud: give --cloud ws://HOST:PORT"),
+        (("generate", "--cloud", "ws://127.0.0.1:1", "x"), "the method xcosd-e drafts on the device: give --model"),
         ((*WITH_TOY, "--cloud", "ws://127.0.0.1:1"), "is `antiphon serve` running there?"),
         ((*WITH_TOY, "--cloud", "http://127.0.0.1:1"), "is no WebSocket address"),
         (

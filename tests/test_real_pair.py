@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
 from antiphon.config import Request, SamplingParams, ServeConfig, SplitOptions
+from antiphon.device.answer import Result
 from antiphon.device.check import check
 from antiphon.device.connection import Connection, connect
 from antiphon.device.doctor import examine
@@ -20,13 +22,13 @@ from data import real_prompts
 
 pytestmark = pytest.mark.model
 
-Result = TypeVar("Result")
+Found = TypeVar("Found")
 
 
-def together(device_model: Model, cloud_model: Model, test: Callable[[Device, Connection], Awaitable[Result]]) -> Result:
+def together(device_model: Model, cloud_model: Model, test: Callable[[Device, Connection], Awaitable[Found]]) -> Found:
     """Run `test` over a socket; the models stay loaded for the next one."""
 
-    async def run() -> Result:
+    async def run() -> Found:
         cloud, device = Cloud(cloud_model), Device(device_model)
         try:
             async with serving(cloud, ServeConfig(port=0)) as url:
@@ -64,6 +66,75 @@ def test_greedy_text_is_the_clouds_own(smollm2: Model, gemma3: Model, method: st
             result = await device.generate(asked, connection)
             found = await check(device, asked, result, connection)
             assert found.equal, f"{method}, {options.draft_length} drafts, {prompt!r}: {found.sentence()}"
+
+    together(smollm2, gemma3, test)
+
+
+@dataclass
+class Totals:
+    """Sums over several answers."""
+
+    tokens: int = 0
+    up: int = 0
+    down: int = 0
+    form_up: int = 0
+    form_down: int = 0
+    rounds: int = 0
+    trips: int = 0
+    candidates: int = 0
+    rounding: float = 0.0
+
+    def add(self, result: Result) -> None:
+        assert result.closed_form is not None
+        assert result.closed is not None
+        self.tokens += result.answer.committed
+        self.up += result.ledger.up.payload_bits
+        self.down += result.ledger.down.payload_bits
+        self.form_up += result.closed_form.up
+        self.form_down += result.closed_form.down
+        self.rounds += result.answer.rounds
+        self.trips += result.answer.exchanged.trips
+        self.candidates += result.answer.exchanged.candidates
+        self.rounding = max(self.rounding, result.closed.rounding)
+
+
+async def bits_of(device: Device, connection: Connection, method: str, temperature: float) -> Totals:
+    """Totals of ten real prompts, 24 tokens each, two drafts a round."""
+    totals = Totals()
+    for seed, prompt in enumerate(real_prompts()):
+        options, sampling = find(method).options_from({"draft_length": 2}), SamplingParams(temperature=temperature)
+        asked = Request(prompt, method, options, sampling, max_tokens=24, seed=seed)
+        totals.add(await device.generate(asked, connection))
+    return totals
+
+
+def test_bits_at_temperature_one(smollm2: Model, gemma3: Model) -> None:
+    """Real frames against the closed forms, and the methods against each other (METHODS 2, accounting)."""
+
+    async def test(device: Device, connection: Connection) -> None:
+        dssd, xcosd, xcosd_e = [await bits_of(device, connection, name, 1.0) for name in ("dssd", "xcosd", "xcosd-e")]
+        for found in (dssd, xcosd):
+            messages = found.trips + 10
+            assert found.form_up <= found.up <= found.form_up + 8 * messages
+            assert 0.9 * found.form_down <= found.down <= found.form_down + 8 * messages  # sparse where that is smaller
+        assert xcosd_e.up <= xcosd_e.form_up + 8 * (xcosd_e.trips + 10)
+        assert xcosd_e.down <= xcosd_e.form_down + 2 * xcosd_e.candidates + 13 * (xcosd_e.trips + 10)
+        assert xcosd.down / xcosd.tokens < 0.2 * dssd.down / dssd.tokens
+        assert xcosd_e.down / xcosd_e.tokens < 90
+        assert xcosd_e.trips / xcosd_e.rounds < 1.1
+        assert max(found.up / found.tokens for found in (dssd, xcosd, xcosd_e)) < 60
+        assert 0 < max(found.rounding for found in (dssd, xcosd, xcosd_e)) < 1.1e-4
+
+    together(smollm2, gemma3, test)
+
+
+def test_greedy_bits_are_few(smollm2: Model, gemma3: Model) -> None:
+    """A point mass is a sparse law: hybrid resampling then costs a message hardly more than a token."""
+
+    async def test(device: Device, connection: Connection) -> None:
+        xcosd = await bits_of(device, connection, "xcosd", 0.0)
+        assert xcosd.down / xcosd.tokens < 30
+        assert xcosd.rounding == 0
 
     together(smollm2, gemma3, test)
 

@@ -202,7 +202,7 @@ def _summary(figures: dict[str, Any]) -> str:
 
 @app.command()
 def demo(
-    methods: Annotated[str, typer.Option(help="Methods to run, with commas between.")] = "cloud,dsd,dssd",
+    methods: Annotated[str, typer.Option(help="Methods to run, with commas between.")] = "cloud,dsd,dssd,xcosd,xcosd-e",
     cloud_model: ModelName = "gemma3-270m",
     model: ModelName = "smollm2-135m",
     draft_length: DraftLength = _CHAIN.draft_length,

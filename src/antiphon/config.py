@@ -174,7 +174,7 @@ class Request:
     """
 
     prompt: str
-    method: str = "dssd"
+    method: str = "xcosd-e"
     options: NoOptions | ChainOptions | UncertaintyOptions | None = None
     sampling: SamplingParams = SamplingParams()
     max_tokens: int = 64

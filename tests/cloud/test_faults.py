@@ -124,7 +124,7 @@ def good(writer: Writer, connection: Connection) -> None:
         ("dssd", draft(never_drawn), "the probability of draft 1 is 0, so it cannot have been drawn"),
         ("dsd", draft(dense(float("nan"))), "the probabilities of draft 1 sum to"),
         ("dsd", draft(dense(-0.5)), "the probabilities of draft 1 sum to"),
-        ("dssd", draft(good, count=9), "9 drafts came where at most 3 fit"),
+        ("dssd", draft(good, count=9), "at most 3 drafts fit here, but 9 came"),
         ("dssd", draft(good, count=2), "the payload is shorter than its message says"),
         ("dssd", draft(good, count=0), "the payload is longer than its message says"),
         ("dssd", draft(good, turn=7), "Draft of round 7 came in round 0"),

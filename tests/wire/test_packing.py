@@ -10,9 +10,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from antiphon.core.distributions import Probs, one_hot, quantise_fixed, quantise_float32
+from antiphon.core.distributions import Probs, one_hot
+from antiphon.core.rounding import FloatRatios, LogRatios, Ratios, quantise_fixed, quantise_ratios
 from antiphon.errors import ProtocolError
-from antiphon.wire.packing import Reader, Writer
+from antiphon.wire.packing import Reader, Writer, law_bits
+from anylaw import large
+
+LOG, FLOAT = LogRatios(), FloatRatios()
+BOTH = pytest.mark.parametrize("ratios", [LOG, FLOAT], ids=["log", "float"])
 
 
 @dataclass(frozen=True)
@@ -52,17 +57,18 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Float:
+class Law:
     probs: Probs
+    ratios: Ratios
 
     def write(self, writer: Writer) -> None:
-        writer.float32_distribution(self.probs)
+        writer.law(self.probs, self.ratios)
 
     def check(self, reader: Reader) -> None:
-        assert reader.float32_distribution(len(self.probs), "probabilities").tobytes() == self.probs.tobytes()
+        assert reader.law(len(self.probs), self.ratios, "probabilities").tobytes() == self.probs.tobytes()
 
 
-Item = Number | Scalar | Fixed | Float
+Item = Number | Scalar | Fixed | Law
 
 
 @st.composite
@@ -85,8 +91,17 @@ def distributions(draw: st.DrawFn) -> Probs:
 
 
 FIXED = st.builds(lambda probs, bits: Fixed(quantise_fixed(bits)(probs), bits), distributions(), st.sampled_from([16, 32]))
-FLOAT = st.builds(lambda probs: Float(quantise_float32(probs)), distributions())
-ITEMS = st.lists(st.one_of(numbers(), scalars(), FIXED, FLOAT), max_size=8)
+
+
+@st.composite
+def laws(draw: st.DrawFn) -> Law:
+    """Dense and sparse ones, in either code: often most tokens have probability 0."""
+    probs, ratios = draw(distributions()), draw(st.sampled_from([LOG, FLOAT]))
+    probs = np.concatenate([np.zeros(draw(st.sampled_from([0, 0, 3, 40]))), probs, np.zeros(draw(st.sampled_from([0, 17])))])
+    return Law(quantise_ratios(ratios)(probs), ratios)
+
+
+ITEMS = st.lists(st.one_of(numbers(), scalars(), FIXED, laws()), max_size=8)
 
 
 def written(items: list[Item]) -> bytes:
@@ -113,7 +128,7 @@ def refused(call: Callable[[], object], code: str = "bad-frame") -> str:
 @settings(max_examples=100, deadline=None)
 @given(ITEMS)
 @example([])
-@example([Number(0, 0), Number(1, 1), Float(one_hot(1, 3)), Number(0, 0)])
+@example([Number(0, 0), Number(1, 1), Law(one_hot(1, 3), FLOAT), Number(0, 0)])
 def test_what_is_written_is_read_again(items: list[Item]) -> None:
     read(items, written(items))
 
@@ -137,8 +152,136 @@ def test_the_layout() -> None:
     writer.probabilities(np.array([1.0, 0.0]), 16)
     assert writer.finish().hex() == "0d00ffff0000"
     writer = Writer()
-    writer.float32_distribution(np.array([0.25, 0.75]))
-    assert writer.finish().hex() == "abaaaa3e0000803f"
+    writer.law(np.array([0.25, 0.75]), FLOAT)
+    assert writer.finish().hex() == "00" + "abaaaa3e0000803f"
+
+
+def test_the_layout_of_a_sparse_law() -> None:
+    """A bit that says so, the count less one, the ids in ascending order, then on a byte boundary their values."""
+    probs = np.array([0.0, 0, 0, 0.2, 0, 0, 0.8, 0])
+    header = 1 | (2 - 1) << 1 | 3 << 4 | 6 << 7
+    assert header.to_bytes(2, "little").hex() == "3303"
+    writer = Writer()
+    writer.law(quantise_ratios(FLOAT)(probs), FLOAT)
+    assert writer.finish().hex() == "3303" + np.array([0.25, 1.0], "<f4").tobytes().hex()
+    writer = Writer()
+    writer.law(quantise_ratios(LOG)(probs), LOG)
+    code = round(np.log(4) / LOG.STEP)
+    assert writer.finish().hex() == "3303" + np.array([code, 0], "<u2").tobytes().hex()
+
+
+def bits_of(size: int) -> int:
+    """ceil(log2(size)), written differently from the code."""
+    return sum(2**power < size for power in range(30))
+
+
+@BOTH
+@pytest.mark.parametrize("size", [1, 2, 5, 8, 9, 100, 1024])
+def test_the_smaller_of_dense_and_sparse_is_sent(size: int, ratios: Ratios) -> None:
+    """For every size of a support, up to the one where dense wins and beyond; `law_bits` is what is written."""
+    chosen = set()
+    for support in (*range(1, size, max(1, size // 100)), size):
+        probs = np.zeros(size)
+        probs[np.random.Generator(np.random.PCG64(support)).permutation(size)[:support]] = 1 / support
+        probs = quantise_ratios(ratios)(probs)
+        header = 1 + bits_of(size) * (1 + support)
+        sparse, dense = header + support * ratios.bits, 1 + size * ratios.bits
+        assert law_bits(probs, ratios) == min(sparse, dense)
+        payload = written([Law(probs, ratios)])
+        head = (header + 7) // 8 if sparse < dense else 1
+        values = (support if sparse < dense else size) * ratios.bits // 8
+        assert len(payload) == head + values
+        assert payload[0] & 1 == (sparse < dense)
+        chosen.add(payload[0] & 1)
+        read([Law(probs, ratios)], payload)
+    assert chosen == ({0} if size == 1 else {0, 1})
+
+
+@given(laws())
+@settings(max_examples=60, deadline=None)
+def test_the_bits_of_a_law_are_those_that_are_written(law: Law) -> None:
+    payload = written([law])
+    assert 0 <= 8 * len(payload) - law_bits(law.probs, law.ratios) < 8
+
+
+@BOTH
+@pytest.mark.parametrize("kept", [1, 40, 262_144])
+def test_a_law_over_a_real_vocabulary(kept: int, ratios: Ratios) -> None:
+    probs = large(1.0)
+    probs[np.argsort(-probs)[kept:]] = 0
+    law = Law(quantise_ratios(ratios)(probs / probs.sum()), ratios)
+    payload = written([Number(1, 3), law, Number(9, 5)])
+    read([Number(1, 3), law, Number(9, 5)], payload)
+    assert len(payload) < (kept * (18 + ratios.bits) + 60) / 8 + 2
+
+
+def sparse_law(size: int, ids: list[int], values: list[float], ratios: Ratios, count: int | None = None) -> bytes:
+    """What a wrong peer may send: any ids with any codes."""
+    writer = Writer()
+    writer.number(1, 1)
+    writer.number((len(ids) if count is None else count) - 1, bits_of(size))
+    for number in ids:
+        writer.number(number, bits_of(size))
+    writer._array(np.array(values, dtype=ratios.dtype))
+    return writer.finish()
+
+
+@pytest.mark.parametrize(
+    ("ids", "values", "ratios", "code", "sentence"),
+    [
+        ([3, 1], [0, 9], LOG, "out-of-range", "do not list tokens below 5 in ascending order"),
+        ([1, 1], [0, 0], LOG, "out-of-range", "do not list tokens below 5 in ascending order"),
+        ([1, 5], [0, 9], LOG, "out-of-range", "do not list tokens below 5 in ascending order"),
+        ([7], [1.0], FLOAT, "out-of-range", "do not list tokens below 5 in ascending order"),
+        ([0, 1, 2, 3, 4, 4], [0] * 6, LOG, "out-of-range", "the count of the target probabilities is 5, but must be below 5"),
+        ([1, 2], [0, 65535], LOG, "bad-probability", "list a token of probability 0"),
+        ([1, 2], [1.0, 0.0], FLOAT, "bad-probability", "list a token of probability 0"),
+        ([1, 2], [1.0, -0.0], FLOAT, "bad-probability", "list a token of probability 0"),
+        ([1], [65535], LOG, "bad-probability", "list a token of probability 0"),
+        ([1, 2], [1, 2], LOG, "bad-probability", "are no distribution: the largest is not 1"),
+        ([1, 2], [0.5, 0.25], FLOAT, "bad-probability", "are no distribution"),
+        ([1, 2], [1.0, -0.25], FLOAT, "bad-probability", "are no distribution"),
+        ([1, 2], [1.0, math.nan], FLOAT, "bad-probability", "are no distribution"),
+        ([1, 2], [math.inf, 1.0], FLOAT, "bad-probability", "are no distribution"),
+    ],
+)
+def test_a_sparse_law_that_is_none(ids: list[int], values: list[float], ratios: Ratios, code: str, sentence: str) -> None:
+    payload = sparse_law(5, ids, values, ratios)
+    said = refused(lambda: Reader(payload).law(5, ratios, "the target probabilities"), code)
+    assert said.startswith("the count" if "count" in sentence else "the target probabilities ")
+    assert sentence in said
+
+
+def test_a_sparse_law_that_promises_more_than_it_has() -> None:
+    """Of a large vocabulary: refused by the length, before anything is made of it."""
+    payload = sparse_law(2**22, [1], [0], LOG, count=2**22)
+    assert "shorter" in refused(lambda: Reader(payload).law(2**22, LOG, "it"))
+    assert "shorter" in refused(lambda: Reader(b"\x01").law(2**22, LOG, "it"))
+    assert "shorter" in refused(lambda: Reader(b"\x00").law(2**22, FLOAT, "it"))
+    assert "shorter" in refused(lambda: Reader(b"").law(1, FLOAT, "it"))
+
+
+@BOTH
+def test_a_sparse_law_of_the_only_token(ratios: Ratios) -> None:
+    """No bits for its count or its number, in front of nothing and behind a whole byte."""
+    values = [0.0 if ratios is LOG else 1.0]
+    assert Reader(sparse_law(1, [0], values, ratios)).law(1, ratios, "it").tolist() == [1.0]
+    writer = Writer()
+    writer.number(0, 7)
+    writer.number(1, 1)
+    writer._array(np.array(values, dtype=ratios.dtype))
+    reader = Reader(writer.finish())
+    reader.number(7, 1, "a number")
+    assert reader.law(1, ratios, "it").tolist() == [1.0]
+    reader.finish()
+
+
+def test_ids_behind_any_number_of_bits() -> None:
+    """A support is unpacked from whatever bit it starts at."""
+    law = Law(quantise_ratios(LOG)(np.eye(1, 300, 257)[0] + np.eye(1, 300, 9)[0] * 0.1), LOG)
+    for bits in range(20):
+        items: list[Item] = [Number(2**bits - 1, bits), law, Number(1, 1)]
+        read(items, written(items))
 
 
 @settings(max_examples=40, deadline=None)
@@ -166,7 +309,7 @@ def test_padding_that_is_not_zero_is_refused(bits: int) -> None:
 
 
 def test_padding_before_an_array_is_checked_too() -> None:
-    for item in (Fixed(one_hot(0, 2), 16), Float(one_hot(0, 2))):
+    for item in (Fixed(one_hot(0, 2), 16), Law(one_hot(0, 2), LOG)):
         payload = bytearray(written([Number(1, 1), item]))
         read([Number(1, 1), item], bytes(payload))
         payload[0] |= 0b1000_0000
@@ -208,18 +351,19 @@ VALUES = [0.0, -0.0, 1.0, 0.5, -1.0, -1e-45, 1e-45, math.nan, math.inf, -math.in
 @pytest.mark.parametrize("first", VALUES)
 def test_every_pair_of_odd_floats(first: float) -> None:
     for pair in product([first], VALUES):
-        reader = Reader(np.array(pair, dtype="<f4").tobytes())
+        reader = Reader(b"\0" + np.array(pair, dtype="<f4").tobytes())
         if all(math.isfinite(value) and value >= 0 for value in pair) and max(pair) == 1:
-            probs = reader.float32_distribution(2, "the target probabilities")
+            probs = reader.law(2, FLOAT, "the target probabilities")
             assert probs.tolist() == pytest.approx([value / sum(pair) for value in pair])
         else:
-            refused(lambda reader=reader: reader.float32_distribution(2, "the target probabilities"), "bad-probability")
+            refused(lambda reader=reader: reader.law(2, FLOAT, "the target probabilities"), "bad-probability")
 
 
 @pytest.mark.parametrize("pattern", ["0000c07f", "0100807f", "0100a0ff", "000080ff", "0000807f", "00000080"])
 def test_bit_patterns_that_are_no_numbers(pattern: str) -> None:
     """Quiet and signalling NaN, infinities, minus zero alone: refused without a warning."""
-    refused(lambda: Reader(bytes.fromhex(pattern)).float32_distribution(1, "the target probabilities"), "bad-probability")
+    payload = b"\0" + bytes.fromhex(pattern)
+    refused(lambda: Reader(payload).law(1, FLOAT, "the target probabilities"), "bad-probability")
 
 
 @settings(max_examples=100, deadline=None)
@@ -236,8 +380,8 @@ def test_any_bytes_read_as_anything(payload: bytes, items: list[Item]) -> None:
                     assert 0 < reader.probability(bits, "a probability") <= 1
                 case Fixed(probs, bits):
                     check(reader.probabilities(len(probs), bits, "probabilities"))
-                case Float(probs):
-                    check(reader.float32_distribution(len(probs), "probabilities"))
+                case Law(probs, ratios):
+                    check(reader.law(len(probs), ratios, "probabilities"))
         reader.finish()
     except ProtocolError:
         return

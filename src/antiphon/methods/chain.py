@@ -193,7 +193,7 @@ class ChainCloud(Generic[Proposal]):
         self.commit(owed)
         room = 0 if transcript.finish else min(self.options.draft_length, transcript.remaining - 1)
         if message.count > room:
-            raise ProtocolError(f"{message.count} drafts came where at most {room} fit", "out-of-range")
+            raise ProtocolError(f"at most {room} drafts fit here, but {message.count} came", "out-of-range")
         numbers = [
             reader.number(common.common_bits, common.size, f"the id of draft {index + 1}") for index in range(message.count)
         ]

@@ -57,9 +57,9 @@ class XcosdEDevice(ScalarDevice):
             if tries > self._iterations:
                 raise ProtocolError(f"more than {self._iterations} messages of candidates came", "out-of-range")
             self.exchanged.candidates += len(candidates)
+            reader.finish()
             if (place := self._first(candidates, draft, stream)) is not None:
                 return self._owe(candidates[place].number, (place, len(candidates)))
-            reader.finish()
             reader = yield from self._more()
         token = self._hybrid.draw(reader, draft.probs, stream)
         self.exchanged.laws += 1
@@ -154,9 +154,9 @@ class XcosdECloud(ScalarCloud):
 
     def _again(self, message: Retry) -> bytes:
         settling = self._settling
-        expect(message, Retry, self.round - 1)
         if not self.owed or settling is None or not settling.offered:
             raise ProtocolError("Retry came where no candidates were offered", "out-of-turn")
+        expect(message, Retry, self.round - 1)
         self._estimate.observe(settling.floor, len(settling.offered), passed=False)
         settling.failed += len(settling.offered)
         writer = Writer()
