@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from antiphon import __version__
-from antiphon.config import CandidateOptions, ModelConfig, Request, SamplingParams, ServeConfig, UncertaintyOptions
+from antiphon.config import CandidateOptions, ModelConfig, Request, SamplingParams, ServeConfig, TreeOptions, UncertaintyOptions
 from antiphon.errors import AntiphonError, UsageError
 
 app = typer.Typer(
@@ -34,12 +34,16 @@ Context = Annotated[int, typer.Option(help="Tokens that the model's context hold
 CloudUrl = Annotated[str | None, typer.Option("--cloud", help="The cloud's address, such as ws://127.0.0.1:8765.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")]
 DraftLength = Annotated[int, typer.Option(help="Tokens drafted a round.")]
-DraftPrecision = Annotated[int, typer.Option(help="Bits of a draft probability on the wire: 16 or 32.")]
+DraftPrecision = Annotated[
+    int | None,
+    typer.Option(help="Bits of a draft probability on the wire: 16 or 32, also 8 for tslt, where it is the default."),
+]
 Precision = Annotated[int, typer.Option(help="Bits of a target probability on the wire: 16 (logarithms) or 32 (float32).")]
 Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
 
 # Defaults live in the configuration; the command line only shows them.
 _SAMPLING, _CHAIN, _SERVE, _HLM = SamplingParams(), CandidateOptions(), ServeConfig(), UncertaintyOptions()
+_TREE = TreeOptions()
 _MODEL, _REQUEST = ModelConfig("any"), Request("any")
 
 
@@ -107,10 +111,16 @@ def generate(
     model: Annotated[str | None, typer.Option(help="The device's model, named as in `serve`.")] = None,
     method: Annotated[str, typer.Option(help="One of the README's table, such as cloud, dssd or xcosd-e.")] = _REQUEST.method,
     draft_length: DraftLength = _CHAIN.draft_length,
-    draft_precision: DraftPrecision = _CHAIN.draft_precision,
+    draft_precision: DraftPrecision = None,
     precision: Precision = _CHAIN.precision,
     candidates: Annotated[str, typer.Option(help="xcosd-e: candidates a message, or auto.")] = "auto",
     iterations: Annotated[int, typer.Option(help="xcosd-e: messages of candidates at most.")] = _CHAIN.iterations,
+    truncate: Annotated[str, typer.Option(help="tslt: the part of a draft law that is kept: k=320, p=0.95 or off.")] = (
+        _TREE.truncate
+    ),
+    wire: Annotated[str, typer.Option(help="tslt: how draft laws are packed: delta, plain or tight.")] = _TREE.wire,
+    expansion: Annotated[str, typer.Option(help="tslt-tree: children of each node by depth.")] = _TREE.expansion,
+    replacement: Annotated[bool, typer.Option(help="tslt-tree: draw children with replacement.")] = _TREE.replacement,
     uncertain: Annotated[float, typer.Option(help="u-hlm: share of other draws from which a draft counts as uncertain.")] = (
         _HLM.uncertain
     ),
@@ -135,9 +145,11 @@ def generate(
     from antiphon.methods import find
 
     sampling = SamplingParams(repetition_penalty, presence_penalty, frequency_penalty, (), temperature, top_k, top_p, min_p)
-    given = {"draft_length": draft_length, "draft_precision": draft_precision, "precision": precision}
+    given: dict[str, object] = {"draft_length": draft_length, "precision": precision, "uncertain": uncertain, "kept": kept}
     given |= {"candidates": _candidates(candidates), "iterations": iterations}
-    options = find(method).options_from({**given, "uncertain": uncertain, "kept": kept})
+    given |= {"truncate": truncate, "wire": wire, "expansion": expansion, "replacement": replacement}
+    given |= {} if draft_precision is None else {"draft_precision": draft_precision}
+    options = find(method).options_from(given)
     text = _read_stdin() if prompt == "-" else prompt
     request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed)
     device_config = None if model is None else ModelConfig(model, context, threads)
@@ -302,6 +314,39 @@ def quality(
     report = run(Plan(data, names, chosen, rows, results, *configs, sampling, draft_length, seed), Console(stderr=as_json))
     if as_json:
         typer.echo(json.dumps(report.as_json()))
+
+
+@bench.command()
+def truncation(
+    data: Annotated[Path, typer.Option(help="A text file with long lines, such as WikiText-2's wiki.test.raw.")],
+    cloud_model: ModelName = "gemma3-270m",
+    model: ModelName = "smollm2-135m",
+    temperature: Temperature = 1.0,
+    prompts: Annotated[int, typer.Option(help="Prompts, evenly spread over the file.")] = 20,
+    positions: Annotated[int, typer.Option(help="Tokens that are measured after each prompt.")] = 8,
+    keep: Annotated[
+        str, typer.Option(help="What truncations keep, with commas between: k=TOKENS, p=MASS or off.")
+    ] = "k=8,k=32,k=100,k=320,k=461,k=1000,k=3200,p=0.5,p=0.8,p=0.9,p=0.95,p=0.99",
+    children: Annotated[int, typer.Option(help="Drafts of the multi-candidate columns; 3 and more are slow.")] = 2,
+    draft_precision: Annotated[int, typer.Option(help="Bits of a draft probability: 8, 16 or 32.")] = _TREE.draft_precision,
+    threads: Annotated[int, typer.Option(help="Threads of each of the two models.")] = 1,
+    plot: Annotated[Path | None, typer.Option(help="Also draw a picture, into an .svg, .png or .pdf file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """How much of a draft law must cross: mass, acceptance and bytes by truncation; about a minute on one core."""
+    from antiphon.bench.plots import draw, require_drawable
+    from antiphon.bench.truncation import Plan, run
+
+    configs = ModelConfig(cloud_model, threads=threads), ModelConfig(model, threads=threads)
+    sampling = SamplingParams(temperature=temperature)
+    plan = Plan(data, *configs, sampling, prompts, positions, _names(keep), children, draft_precision)
+    if plot is not None:
+        require_drawable(plot)
+    report = run(plan, Console(stderr=as_json))
+    if as_json:
+        typer.echo(json.dumps(report.as_json()))
+    if plot is not None:
+        draw(report, plot)
 
 
 def _names(listed: str) -> tuple[str, ...]:

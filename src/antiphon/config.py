@@ -1,7 +1,10 @@
 """Configuration: frozen dataclasses, validated once. The only home of defaults."""
 
 import math
+import operator
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Protocol
 
 from antiphon.errors import UsageError
 
@@ -58,6 +61,10 @@ def _require_bits(name: str, bits: int) -> None:
     _require(bits in (16, 32), f"{name} must be 16 or 32 bits, not {bits}")
 
 
+def _require_draft_length(drafts: int) -> None:
+    _require(1 <= drafts <= MAX_DRAFT_LENGTH, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, not {drafts}")
+
+
 @dataclass(frozen=True, slots=True)
 class ChainOptions:
     """Options of the chain methods: drafts a round, and the bits of a draft probability on the wire (16 or 32)."""
@@ -66,8 +73,7 @@ class ChainOptions:
     draft_precision: int = 16
 
     def __post_init__(self) -> None:
-        fits = 1 <= self.draft_length <= MAX_DRAFT_LENGTH
-        _require(fits, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, not {self.draft_length}")
+        _require_draft_length(self.draft_length)
         _require_bits("draft precision", self.draft_precision)
 
 
@@ -96,6 +102,112 @@ class CandidateOptions(SplitOptions):
         SplitOptions.__post_init__(self)
         _require(0 <= self.candidates <= 31, f"candidates must be 1 to 31, or 0 (auto), not {self.candidates}")
         _require(1 <= self.iterations <= 64, f"iterations must be 1 to 64, not {self.iterations}")
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """Which part of a draft law is kept: the `top_k` likeliest tokens, or the fewest with a mass of at least `top_p`."""
+
+    top_k: int = 0
+    top_p: float = 1.0
+
+    @classmethod
+    def parse(cls, text: str) -> "Truncation":
+        """From `k=320` or `p=0.95`; `off` keeps everything. Raises UsageError."""
+        name, _, value = text.partition("=")
+        try:
+            match name:
+                case "off" if text == "off":
+                    return cls()
+                case "k" if int(value) >= 1:
+                    return cls(top_k=int(value))
+                case "p" if 0 < float(value) <= 1:
+                    return cls(top_p=float(value))
+        except ValueError:
+            pass
+        raise UsageError(f"truncate must be k=NUMBER from 1 on, p=SHARE above 0 and at most 1, or off, not {text!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class SparseOptions:
+    """Options of the methods that send truncated draft laws.
+
+    draft_precision: bits of a probability, 8 or 16 (logarithms) or 32 (float32). truncate: see `Truncation.parse`. wire: how
+    tokens and probabilities are packed: `delta`, `plain` or `tight`.
+    """
+
+    draft_precision: int = 8
+    truncate: str = "k=320"
+    wire: str = "delta"
+
+    def __post_init__(self) -> None:
+        Truncation.parse(self.truncate)
+        _require(self.draft_precision in (8, 16, 32), f"draft precision must be 8, 16 or 32 bits, not {self.draft_precision}")
+        _require(self.wire in ("delta", "plain", "tight"), f"wire must be delta, plain or tight, not {self.wire!r}")
+        fits = self.wire != "tight" or self.draft_precision < 32
+        _require(fits, "wire tight needs a draft precision of 8 or 16 bits")
+
+
+@dataclass(frozen=True, slots=True)
+class TsltOptions(SparseOptions):
+    """Options of `tslt`: also the drafts a round."""
+
+    draft_length: int = 3
+
+    def __post_init__(self) -> None:
+        SparseOptions.__post_init__(self)
+        _require_draft_length(self.draft_length)
+
+
+MAX_TREE_NODES = 63
+"""Nodes of a token tree at most: with the token before it, one pass of a model's batch of logits."""
+
+
+class WithTree(Protocol):
+    """What the options of every tree method have."""
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Children of a node at each depth."""
+        ...
+
+
+def _widths(expansion: str) -> tuple[int, ...]:
+    parts = expansion.split(",")
+    fits = all(part.strip().isascii() and part.strip().isdigit() and int(part) > 0 for part in parts)
+    _require(fits and len(parts) <= 16, f"expansion must be numbers from 1 on with commas between, not {expansion!r}")
+    return tuple(int(part) for part in parts)
+
+
+def _nodes(expansion: str) -> int:
+    return sum(accumulate(_widths(expansion), operator.mul))
+
+
+def _require_tree(expansion: str) -> None:
+    nodes = _nodes(expansion)
+    _require(nodes <= MAX_TREE_NODES, f"a tree may have at most {MAX_TREE_NODES} nodes, but {expansion} has {nodes}")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOptions(SparseOptions):
+    """Options of `tslt-tree`: children of each node by depth, and whether they are drawn with replacement."""
+
+    expansion: str = "2,2,2"
+    replacement: bool = False
+
+    def __post_init__(self) -> None:
+        SparseOptions.__post_init__(self)
+        _require_tree(self.expansion)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Children of a node at each depth."""
+        return _widths(self.expansion)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of a full tree."""
+        return _nodes(self.expansion)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +287,7 @@ class Request:
 
     prompt: str
     method: str = "xcosd-e"
-    options: NoOptions | ChainOptions | UncertaintyOptions | None = None
+    options: NoOptions | ChainOptions | SparseOptions | UncertaintyOptions | None = None
     sampling: SamplingParams = SamplingParams()
     max_tokens: int = 64
     stop: tuple[str, ...] = ()

@@ -47,7 +47,7 @@ def refusal(**changes: object) -> str:
     [
         (
             {"method": "telepathy"},
-            "there is no method 'telepathy': use one of cloud, cu-hlm, dsd, dssd, gr, probe, tr, u-hlm, xcosd, xcosd-e",
+            "there is no method 'telepathy': use one of cloud, cu-hlm, ",
         ),
         ({"method": "device"}, "there is no method 'device'"),
         ({"prompt": ""}, "the prompt is empty: give at least one character"),
@@ -107,7 +107,7 @@ def never_drawn(writer: Writer, connection: Connection) -> None:
 def dense(value: float) -> Callable[[Writer, Connection], None]:
     def fill(writer: Writer, connection: Connection) -> None:
         writer.number(1, connection.common.common_bits)
-        writer._array(np.full(connection.common.size, value, "<f4"))
+        writer.array(np.full(connection.common.size, value, "<f4"))
 
     return fill
 

@@ -33,7 +33,7 @@ def float32(*values: float) -> np.ndarray:
 
 def bound(ratios: Ratios, tokens: int) -> float:
     """The total variation that a docstring promises; the last bits of float64 are its own."""
-    return (LOG.STEP / 4 + tokens * 2.0**-40 if ratios is LOG else 2.0**-24) + 1e-15
+    return (LOG.step / 4 + tokens * 2.0**-40 if ratios is LOG else 2.0**-24) + 1e-15
 
 
 @settings(max_examples=100, deadline=None)
@@ -103,7 +103,7 @@ def test_ratios_move_a_distribution_by_less_than_their_bound(ratios: Ratios, pro
 
 def test_the_bound_of_the_logarithms_is_tight() -> None:
     """Half of the mass half a step up, half of it half a step down: a bound that is far too wide would say nothing."""
-    up, down = np.exp(-LOG.STEP * (1 + 0.499)), np.exp(-LOG.STEP * (4000 + 0.501))
+    up, down = np.exp(-LOG.step * (1 + 0.499)), np.exp(-LOG.step * (4000 + 0.501))
     probs = np.array([1.0, *[up] * 20_000, *[down] * round(20_000 * up / down)])
     probs /= probs.sum()
     moved = total_variation(probs, quantise_ratios(LOG)(probs))
@@ -148,8 +148,8 @@ def test_the_smallest_ratio_of_a_logarithm() -> None:
     ratios = [
         1.0,
         2.0**-40,
-        2.0**-40 * math.exp(-0.49 * LOG.STEP),
-        2.0**-40 * math.exp(-0.51 * LOG.STEP),
+        2.0**-40 * math.exp(-0.49 * LOG.step),
+        2.0**-40 * math.exp(-0.51 * LOG.step),
         2.0**-41,
         1e-300,
         0.0,

@@ -27,7 +27,7 @@ class NoLargest(DssdCloud):
     def correct(self, writer: Writer, target: Probs, draft: Proposed, position: int) -> Generator[Any, Any, None]:
         yield from ()
         writer.number(0, 1)
-        writer._array(np.full(len(target), 7, "<u2"))
+        writer.array(np.full(len(target), 7, "<u2"))
 
 
 def replies(make: Callable[[m.Draft], m.Message]) -> type:

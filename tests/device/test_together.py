@@ -283,6 +283,8 @@ def test_every_method_has_its_options() -> None:
         "dssd": "SplitOptions",
         "xcosd": "SplitOptions",
         "xcosd-e": "CandidateOptions",
+        "tslt": "TsltOptions",
+        "tslt-tree": "TreeOptions",
         "gr": "ChainOptions",
         "tr": "ChainOptions",
         "u-hlm": "UncertaintyOptions",

@@ -12,10 +12,10 @@ from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
 from antiphon.methods import METHODS
 from laws import LARGE, SHARED, SMALL, Pair, distance, method_law, target_law, variation
 
-EXACT = ["cloud", "dsd", "dssd", "xcosd", "xcosd-e"]
+EXACT = ["cloud", "dsd", "tslt", "tslt-tree", "dssd", "xcosd", "xcosd-e"]
 SPLIT = ["dssd", "xcosd", "xcosd-e"]
 LOSSY = ["gr", "tr", "u-hlm", "cu-hlm"]
-FEW = {"candidates": 1, "iterations": 2, "draws": 3}
+FEW = {"candidates": 1, "iterations": 2, "draws": 3, "truncate": "k=2", "expansion": "2"}
 """Few enough branches to follow them all; the cases with more are tests of their own."""
 VOCABULARIES = {"shared": (SHARED, SHARED), "different": (SMALL, LARGE)}
 SAMPLINGS = {
@@ -36,7 +36,7 @@ def decoded(name: str, pair: Pair, precision: int) -> Quantise:
     return exactly
 
 
-def error(name: str, pair: Pair, sampling: SamplingParams, tokens: int, **given: int) -> float:
+def error(name: str, pair: Pair, sampling: SamplingParams, tokens: int, **given: object) -> float:
     """The largest difference between a probability of the method's joint law and the target's."""
     options = {"draft_length": 2, "precision": 16, **FEW, **given}
     method = METHODS[name]
@@ -62,7 +62,10 @@ def test_every_precision_is_exact(name: str, bits: int) -> None:
     assert error(name, pair, sampling, tokens=2, draft_precision=bits, precision=bits) < 1e-12
 
 
-@pytest.mark.parametrize(("candidates", "iterations"), [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize(
+    ("candidates", "iterations"),
+    [(1, 1), (1, 2), (2, 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in [(1, 3), (2, 2), (3, 1)])],
+)
 @pytest.mark.parametrize("pieces", VOCABULARIES.values(), ids=VOCABULARIES)
 def test_server_resampling_in_every_depth(pieces: tuple, candidates: int, iterations: int) -> None:
     """First candidates, later ones, candidates drawn twice, the fall-back and its spare all weigh in."""
@@ -71,6 +74,31 @@ def test_server_resampling_in_every_depth(pieces: tuple, candidates: int, iterat
     assert error("xcosd-e", pair, sampling, tokens=2, **given) < 1e-12
 
 
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("expansion", ["2", "3", "2,1", "1,2", "2,2"])
+@pytest.mark.parametrize("pieces", VOCABULARIES.values(), ids=VOCABULARIES)
+def test_trees_of_every_shape(pieces: tuple, expansion: str, replacement: bool) -> None:
+    """Siblings drawn twice, supports smaller than a node's children, children that end the answer, and leaves all weigh in."""
+    pair, tokens = Pair(*pieces, seed=6), 2 if len(expansion) == 1 else 3
+    given = {"expansion": expansion, "replacement": replacement, "truncate": "off" if expansion == "3" else "k=2"}
+    assert error("tslt-tree", pair, SAMPLINGS["plain"], tokens, **given) < 1e-12
+
+
+@pytest.mark.parametrize("truncate", ["k=1", "k=2", "p=0.5", "p=0.9", "off"])
+@pytest.mark.parametrize("bits", [8, 16, 32])
+@pytest.mark.parametrize("name", ["tslt", "tslt-tree"])
+def test_truncated_and_rounded_drafts_are_exact(name: str, bits: int, truncate: str) -> None:
+    pair = Pair(SMALL, LARGE, seed=6)
+    assert error(name, pair, SAMPLINGS["plain"], tokens=2, draft_precision=bits, truncate=truncate) < 1e-12
+
+
+@pytest.mark.parametrize("wire", ["delta", "plain", "tight"])
+@pytest.mark.parametrize("name", ["tslt", "tslt-tree"])
+def test_every_form_on_the_wire_is_exact(name: str, wire: str) -> None:
+    assert error(name, Pair(SMALL, LARGE, seed=6), SAMPLINGS["plain"], tokens=2, wire=wire) < 1e-12
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["xcosd", "xcosd-e"])
 def test_joint_law_of_three_tokens_of_the_costly_ones(name: str) -> None:
     pair, sampling = Pair(SMALL, LARGE, seed=9), SAMPLINGS["plain"]

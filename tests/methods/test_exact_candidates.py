@@ -30,6 +30,7 @@ def error(pair: Pair, sampling: SamplingParams, given_options: dict[str, int], t
 
 
 @settings(max_examples=60, deadline=None)
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 10_000),
     vocabularies=st.sampled_from(VOCABULARIES),

@@ -24,6 +24,7 @@ from antiphon.device.generate import Device
 from antiphon.methods import METHODS
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.effects import Exchanged
+from antiphon.methods.tslt_tree import TsltTreeCloud
 from antiphon.methods.xcosd import XcosdCloud
 from antiphon.methods.xcosd_e import XcosdECloud
 from laws import Law, Pair, target_law
@@ -38,6 +39,10 @@ SAMPLING = SamplingParams(temperature=1.0)
 CANDIDATES = {"candidates": 2, "iterations": 2}
 AUTO = {"precision": 32}
 """At 32 bits a whole law costs more than candidates, so the cloud draws some."""
+FEW = {"truncate": "k=6"}
+"""Six of 17 tokens: the rest come from residuals only."""
+TREE = {**FEW, "expansion": "3,2"}
+"""Two layers, whose nodes draw from one stream each."""
 
 
 def pair() -> Pair:
@@ -54,7 +59,7 @@ class Sample:
     rounds: int = 0
 
 
-def sampled(name: str, given: Mapping[str, int], methods: Mapping[str, Method] = METHODS) -> Sample:
+def sampled(name: str, given: Mapping[str, object], methods: Mapping[str, Method] = METHODS) -> Sample:
     """The answers of the seeds 0, 1, ... of one device, several at once, from a served cloud."""
 
     async def run() -> Sample:
@@ -71,7 +76,7 @@ def sampled(name: str, given: Mapping[str, int], methods: Mapping[str, Method] =
     return asyncio.run(asyncio.wait_for(run(), 120))
 
 
-async def answers(device: Device, connection: Connection, name: str, given: Mapping[str, int]) -> Sample:
+async def answers(device: Device, connection: Connection, name: str, given: Mapping[str, object]) -> Sample:
     options = METHODS[name].options_from({"draft_length": 2, **given})
     sample, seeds = Sample(), iter(range(ANSWERS))
 
@@ -87,7 +92,7 @@ async def answers(device: Device, connection: Connection, name: str, given: Mapp
     return sample
 
 
-def expected(name: str, given: Mapping[str, int]) -> Law:
+def expected(name: str, given: Mapping[str, object]) -> Law:
     """The target's law, rounded as the method rounds it."""
     models, ratios = pair(), ratios_of(given.get("precision", 16))
     quantise: Quantise = exactly
@@ -144,11 +149,21 @@ def pooled(law: Law, least: float) -> dict[tuple[int, ...], tuple[int, ...]]:
     return cell
 
 
-CASES = [("cloud", {}), ("dsd", {}), ("dssd", {}), ("xcosd", {}), ("xcosd-e", CANDIDATES), ("xcosd-e", AUTO)]
+CASES = {
+    "cloud": ("cloud", {}),
+    "dsd": ("dsd", {}),
+    "tslt": ("tslt", FEW),
+    "tslt-tree": ("tslt-tree", TREE),
+    "tslt-tree-with-replacement": ("tslt-tree", {**TREE, "replacement": True}),
+    "dssd": ("dssd", {}),
+    "xcosd": ("xcosd", {}),
+    "xcosd-e": ("xcosd-e", CANDIDATES),
+    "xcosd-e-auto": ("xcosd-e", AUTO),
+}
 
 
-@pytest.mark.parametrize(("name", "given"), CASES, ids=["cloud", "dsd", "dssd", "xcosd", "xcosd-e", "xcosd-e-auto"])
-def test_the_law_of_three_tokens(name: str, given: dict[str, int]) -> None:
+@pytest.mark.parametrize(("name", "given"), CASES.values(), ids=CASES)
+def test_the_law_of_three_tokens(name: str, given: dict[str, object]) -> None:
     sample = sampled(name, given)
     assert p_value(sample.counts, expected(name, given)) > 1e-3
     took = sample.exchanged
@@ -158,6 +173,9 @@ def test_the_law_of_three_tokens(name: str, given: dict[str, int]) -> None:
         assert took.laws > 0
     else:
         assert took.laws > 200 if name in ("dssd", "xcosd") else took.laws == 0
+    if name.startswith("tslt"):
+        assert 0 < took.entries <= 6 * took.draft_laws
+        assert took.drafted > took.draft_laws if name == "tslt-tree" else took.drafted == took.draft_laws
 
 
 @pytest.mark.parametrize("name", ["gr", "tr"])
@@ -191,12 +209,24 @@ class CandidatesFromTheDraftersStream(XcosdECloud):
         super().__init__(side, options)
 
 
+class ChildrenTestedFromTheDraftersStream(TsltTreeCloud):
+    """Tests the first child with the very number that drew it."""
+
+    def __init__(self, side: CloudSide, options: object) -> None:
+        side.chance = Confused(side.chance, Role.ACCEPT, Role.DRAFT)
+        super().__init__(side, options)
+
+
 @pytest.mark.parametrize(
     ("name", "given", "wrong"),
-    [("xcosd", {}, SpareFromTheDevicesStream), ("xcosd-e", CANDIDATES, CandidatesFromTheDraftersStream)],
-    ids=["xcosd", "xcosd-e"],
+    [
+        ("xcosd", {}, SpareFromTheDevicesStream),
+        ("xcosd-e", CANDIDATES, CandidatesFromTheDraftersStream),
+        ("tslt-tree", TREE, ChildrenTestedFromTheDraftersStream),
+    ],
+    ids=["xcosd", "xcosd-e", "tslt-tree"],
 )
-def test_a_stream_that_is_used_twice_is_seen(name: str, given: dict[str, int], wrong: type) -> None:
+def test_a_stream_that_is_used_twice_is_seen(name: str, given: dict[str, object], wrong: type) -> None:
     """Each draw is right for itself, so enumeration finds nothing; together they are not."""
     right = METHODS[name]
     confused = Method(name, right.summary, True, right.device, wrong, options=right.options)

@@ -12,7 +12,8 @@ from antiphon.config import ModelConfig
 from antiphon.errors import CapacityError, ModelError, UsageError
 from antiphon.models import llamacpp, load
 from antiphon.models.base import Context, Model, spell
-from antiphon.models.llamacpp import BATCH, ROWS, SEQUENCES, _chunks
+from antiphon.models.llamacpp import CONTEXTS
+from antiphon.models.sequences import BATCH, ROWS, chunks
 from antiphon.models.toy import named_toy
 from antiphon.vocabulary import TokenKind
 from tinymodel import TOKENS, load_tiny, write_llama, write_mamba
@@ -40,11 +41,11 @@ def context(tiny: Model) -> Iterator[Context]:
 @given(count=st.integers(0, 3 * BATCH), data=st.data())
 def test_passes_cover_the_tokens_within_both_bounds(count: int, data: st.DataObject) -> None:
     rows = data.draw(st.integers(0, count))
-    chunks = _chunks(range(count), rows)
-    assert [token for chunk, _ in chunks for token in chunk] == list(range(count))
-    assert sum(wanted for _, wanted in chunks) == rows
-    assert all(0 < len(chunk) <= BATCH and 0 <= wanted <= min(ROWS, len(chunk)) for chunk, wanted in chunks)
-    assert count > ROWS or len(chunks) <= 1
+    passes = chunks(range(count), rows)
+    assert [token for chunk, _ in passes for token in chunk] == list(range(count))
+    assert sum(wanted for _, wanted in passes) == rows
+    assert all(0 < len(chunk) <= BATCH and 0 <= wanted <= min(ROWS, len(chunk)) for chunk, wanted in passes)
+    assert count > ROWS or len(passes) <= 1
 
 
 @pytest.mark.parametrize(("count", "rows"), [(0, 1), (2, -1), (2, 3)])
@@ -129,7 +130,7 @@ def test_a_pass_that_fails_late_takes_its_earlier_part_back(tmp_path: Path) -> N
 
 
 def test_sequences_run_out_and_come_back(tiny: Model) -> None:
-    opened = [tiny.open() for _ in range(SEQUENCES)]
+    opened = [tiny.open() for _ in range(CONTEXTS)]
     with pytest.raises(CapacityError, match="in use"):
         tiny.open()
     with pytest.raises(CapacityError, match="in use"):
@@ -138,8 +139,8 @@ def test_sequences_run_out_and_come_back(tiny: Model) -> None:
     for context in opened:
         context.close()
         context.close()
-    again = [tiny.open() for _ in range(SEQUENCES)]
-    assert [context.extend([1]).shape for context in again] == [(1, len(TOKENS))] * SEQUENCES
+    again = [tiny.open() for _ in range(CONTEXTS)]
+    assert [context.extend([1]).shape for context in again] == [(1, len(TOKENS))] * CONTEXTS
     for context in again:
         context.close()
 

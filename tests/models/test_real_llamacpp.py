@@ -7,7 +7,8 @@ import pytest
 
 from antiphon.errors import CapacityError, ModelError
 from antiphon.models.base import Context, Model, spell
-from antiphon.models.llamacpp import BATCH, ROWS, SEQUENCES
+from antiphon.models.llamacpp import CONTEXTS
+from antiphon.models.sequences import BATCH, ROWS
 
 pytestmark = pytest.mark.model
 
@@ -187,7 +188,7 @@ def test_bad_ids_are_refused_before_llama_cpp_sees_them(model: Model) -> None:
 
 
 def test_closing_gives_sequences_and_cells_back(model: Model) -> None:
-    for _ in range(SEQUENCES + 1):
+    for _ in range(CONTEXTS + 1):
         context = model.open()
         context.extend(ids_of(model, 3))
         fork = context.fork()

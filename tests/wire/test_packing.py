@@ -166,7 +166,7 @@ def test_the_layout_of_a_sparse_law() -> None:
     assert writer.finish().hex() == "3303" + np.array([0.25, 1.0], "<f4").tobytes().hex()
     writer = Writer()
     writer.law(quantise_ratios(LOG)(probs), LOG)
-    code = round(np.log(4) / LOG.STEP)
+    code = round(np.log(4) / LOG.step)
     assert writer.finish().hex() == "3303" + np.array([code, 0], "<u2").tobytes().hex()
 
 
@@ -222,7 +222,7 @@ def sparse_law(size: int, ids: list[int], values: list[float], ratios: Ratios, c
     writer.number((len(ids) if count is None else count) - 1, bits_of(size))
     for number in ids:
         writer.number(number, bits_of(size))
-    writer._array(np.array(values, dtype=ratios.dtype))
+    writer.array(np.array(values, dtype=ratios.dtype))
     return writer.finish()
 
 
@@ -269,7 +269,7 @@ def test_a_sparse_law_of_the_only_token(ratios: Ratios) -> None:
     writer = Writer()
     writer.number(0, 7)
     writer.number(1, 1)
-    writer._array(np.array(values, dtype=ratios.dtype))
+    writer.array(np.array(values, dtype=ratios.dtype))
     reader = Reader(writer.finish())
     reader.number(7, 1, "a number")
     assert reader.law(1, ratios, "it").tolist() == [1.0]

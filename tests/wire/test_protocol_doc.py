@@ -152,7 +152,7 @@ def test_numbers_that_the_text_names() -> None:
     assert f"at most {vocabulary._MAX_PACKED_BYTES} bytes uncompressed" in words
     assert f"a frame has at most {SMALL_FRAME_BYTES} bytes" in words
     assert f"their number in {COUNT_BITS} bits, 0 to {MAX_CANDIDATES}," in words
-    assert f"2^(-{LogRatios.OCTAVES} c / 65534)" in words
+    assert f"2^(-{LogRatios().octaves} c / 65534)" in words
 
 
 def test_the_options() -> None:

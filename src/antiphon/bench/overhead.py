@@ -56,7 +56,7 @@ class _MeteredContext:
 
     def __init__(self, context: Context, meter: _Meter) -> None:
         self._context, self._meter = context, meter
-        self.rewind, self.close = context.rewind, context.close
+        self.rewind, self.settle, self.close = context.rewind, context.settle, context.close
 
     @property
     def length(self) -> int:

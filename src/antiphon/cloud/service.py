@@ -73,7 +73,7 @@ class Cloud:
         method, options = self._method(opening)
         self._check(opening)
         prompt = await self.worker.run(lambda: prompt_ids(self.model, opening.prompt, chat=opening.chat))
-        cells = len(prompt) + opening.max_tokens + MAX_DRAFT_LENGTH
+        cells = len(prompt) + opening.max_tokens + getattr(options, "nodes", MAX_DRAFT_LENGTH)
         self._reserve(cells, len(prompt))
         try:
             context = await self.worker.run(self.model.open)

@@ -1,17 +1,44 @@
-"""Accept or resample one draft (METHODS 0).
+"""Accept or resample, one draft or siblings (METHODS 0, METHODS 2).
 
 Accept a draft iff u < target / draft with u uniform in [0, 1), strictly less, so that a token of target probability 0 is
 never accepted. After a rejection the token comes from the residual. Draft probabilities are over the common vocabulary,
 the first numbers of the wire order; beyond it a draft has probability 0.
 """
 
+from collections.abc import Sequence
+
 from antiphon.core.chance import Stream
 from antiphon.core.distributions import Probs
+from antiphon.core.tree import without
 
 
 def accepts(stream: Stream, target_prob: float, draft_prob: float) -> bool:
     """Test one draft that had `draft_prob` > 0 when it was drawn."""
     return stream.bernoulli(min(1.0, target_prob / draft_prob))
+
+
+def accept_child(
+    stream: Stream, target_probs: Probs, law: Probs, drawn: Sequence[int], *, replacement: bool
+) -> tuple[int | None, Probs]:
+    """Test siblings in the order in which they were drawn from `law`: the place of the first that stands, or None.
+
+    With it the law of the token if none stands: the residual after all of them (METHODS 2, token tree).
+    """
+    rest, left = target_probs, law
+    for place, number in enumerate(drawn):
+        if accepts(stream, float(rest[number]), float(left[number])):
+            return place, rest
+        rest = residual(rest, left)
+        if not replacement and place + 1 < len(drawn):
+            left = _without(left, number)
+    return None, rest
+
+
+def _without(law: Probs, number: int) -> Probs:
+    rest = without(law, number)
+    if rest is None:
+        raise ValueError("a sibling was drawn from a law that has no more tokens")
+    return rest
 
 
 def residual(target_probs: Probs, draft_probs: Probs) -> Probs:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from antiphon.core.coupling import Noise
 from antiphon.core.distributions import Probs
 
 
@@ -35,11 +36,27 @@ class Stream(Protocol):
         ...
 
 
+class Race(Protocol):
+    """The draws of one position that both ends make alike (METHODS 3): whoever asks, and however often."""
+
+    def winner(self, probs: Probs) -> int:
+        """A token drawn from `probs`, shape (tokens,)."""
+        ...
+
+    def first(self, probs: Probs, count: int) -> list[int]:
+        """The winner, then who would win without it, and so on: `count` tokens, fewer if fewer are above 0."""
+        ...
+
+
 class Chance(Protocol):
-    """A source of streams."""
+    """A source of streams and races."""
 
     def at(self, position: int, role: Role) -> Stream:
         """The stream of `role` at a target position (the index of a token in the answer)."""
+        ...
+
+    def race(self, position: int) -> Race:
+        """The race at a target position, the same on both ends."""
         ...
 
 
@@ -51,10 +68,15 @@ class PhiloxChance:
 
     def __init__(self, seed: int) -> None:
         self._sources = {role: _Source(seed, role) for role in Role}
+        self._noise = Noise(seed)
 
     def at(self, position: int, role: Role) -> "PhiloxStream":
         """The stream of `role` at `position`; the same arguments give the same stream again."""
         return PhiloxStream(self._sources[role], position)
+
+    def race(self, position: int) -> Race:
+        """The race at `position`."""
+        return self._noise.race(position)
 
 
 class _Source:

@@ -12,6 +12,7 @@ import numpy as np
 
 from antiphon.core.chance import Role
 from antiphon.core.distributions import Probs
+from antiphon.core.tree import draw_children
 
 Outcome = TypeVar("Outcome", bound=Hashable)
 
@@ -30,6 +31,18 @@ class EnumeratingChance:
     def at(self, position: int, role: Role) -> "EnumeratingChance":
         """The same object: enumeration needs no keys."""
         return self
+
+    def race(self, position: int) -> "EnumeratingChance":
+        """The same object: a winner is a branch like any other, also where the other end's race would have another."""
+        return self
+
+    def winner(self, probs: Probs) -> int:
+        """Branch on every token of positive probability."""
+        return self.categorical(probs)
+
+    def first(self, probs: Probs, count: int) -> list[int]:
+        """Branch on every order of `count` different tokens."""
+        return draw_children(self, probs, count, replacement=False)
 
     def bernoulli(self, probability: float) -> bool:
         """Branch on both outcomes of positive probability."""

@@ -1,13 +1,15 @@
 """What a wire can carry: laws are rounded before anyone draws from them (METHODS 0, "what is sent is what was sampled").
 
-A device rounds its draft laws to fixed point: every single value is exact on the wire, and they sum to exactly 1. A cloud
-rounds its target to ratios to the largest value, as 16-bit logarithms or as float32. Rounding a rounded law again gives the
-same codes, so both ends hold one law, whichever of them rounded it.
+*Fixed point* is for draft laws of which single values cross: every value is exact on the wire, and they sum to exactly 1.
+*Ratios* to the largest value, as logarithms or as float32, are for laws that cross whole. Rounding a rounded law again gives
+the same codes, so both ends hold one law, whichever of them rounded it.
 """
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,12 +53,20 @@ def quantise_fixed(bits: int) -> Quantise:
 class Ratios(Protocol):
     """A code for the ratios of a law's values to the largest of them, which is 1."""
 
-    bits: ClassVar[int]
-    """Bits of one value on the wire."""
-    dtype: ClassVar[str]
-    """The codes' numpy type, little end first."""
-    zero: ClassVar[float]
-    """The code of a probability of 0."""
+    @property
+    def bits(self) -> int:
+        """Bits of one value on the wire."""
+        ...
+
+    @property
+    def dtype(self) -> str:
+        """The codes' numpy type, little end first."""
+        ...
+
+    @property
+    def zero(self) -> float:
+        """The code of a probability of 0."""
+        ...
 
     def codes(self, probs: Probs) -> NDArray[Any]:
         """The codes of a law, shape (tokens,)."""
@@ -67,24 +77,38 @@ class Ratios(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class LogRatios:
-    """16-bit logarithms: code c is the ratio 2^(-40 c / 65534), code 65535 is 0; smaller ratios than 2^-40 become 0.
+    """Logarithms: of 2^bits codes, code c is the ratio 2^(-octaves c / (2^bits - 2)), the last is 0; so are smaller ratios.
 
-    A ratio moves by at most e^(STEP / 2), so the law by at most STEP / 4 + tokens * 2^-40 in total variation: 1.1e-4 for
-    262,144 tokens. (Half floats would lose everything below 6e-8, which is a lot of such a vocabulary.)
+    A ratio moves by at most e^(step / 2), so the law by at most step / 4 + tokens * 2^-octaves in total variation: 1.1e-4 for
+    262,144 tokens at 16 bits, 0.011 at 8 bits besides what is cut off. (Half floats would lose everything below 6e-8, which is
+    a lot of such a vocabulary.)
     """
 
-    bits: ClassVar[int] = 16
-    dtype: ClassVar[str] = "<u2"
-    zero: ClassVar[float] = 65535
-    OCTAVES: ClassVar[int] = 40
-    STEP: ClassVar[float] = 40 * 0.6931471805599453 / 65534
+    bits: int = 16
+    octaves: int = 40
+
+    @property
+    def dtype(self) -> str:
+        """Unsigned integers."""
+        return f"<u{self.bits // 8}"
+
+    @property
+    def zero(self) -> int:
+        """The last code."""
+        return (1 << self.bits) - 1
+
+    @property
+    def step(self) -> float:
+        """The natural logarithm of the ratio of two neighbouring codes' values."""
+        return self.octaves * math.log(2) / (self.zero - 1)
 
     def codes(self, probs: Probs) -> NDArray[Any]:
-        """The nearest codes, uint16."""
+        """The nearest codes, unsigned integers."""
         with np.errstate(divide="ignore"):
             steps = np.log(probs / probs.max())
-        steps /= -self.STEP
+        steps /= -self.step
         np.minimum(steps, self.zero, out=steps)
         codes: NDArray[Any] = np.rint(steps, out=steps).astype(self.dtype)
         return codes
@@ -93,15 +117,15 @@ class LogRatios:
         """The law of these codes; the largest value must have code 0."""
         if not len(codes) or codes.min() != 0:
             raise ValueError("the largest is not 1")
-        probs: Probs = _ratios_of_log_codes()[codes]
+        probs: Probs = _ratios_of_log_codes(self)[codes]
         probs /= probs.sum()
         return probs
 
 
-@lru_cache(maxsize=1)
-def _ratios_of_log_codes() -> Probs:
-    ratios: Probs = np.exp(-LogRatios.STEP * np.arange(65536))
-    ratios[65535] = 0.0
+@lru_cache(maxsize=4)
+def _ratios_of_log_codes(code: LogRatios) -> Probs:
+    ratios: Probs = np.exp(-code.step * np.arange(2**code.bits))
+    ratios[-1] = 0.0
     ratios.setflags(write=False)
     return ratios
 
@@ -109,9 +133,9 @@ def _ratios_of_log_codes() -> Probs:
 class FloatRatios:
     """float32 ratios: within 2^-24 of the law, in total variation."""
 
-    bits: ClassVar[int] = 32
-    dtype: ClassVar[str] = "<f4"
-    zero: ClassVar[float] = 0.0
+    bits = 32
+    dtype = "<f4"
+    zero = 0.0
 
     def codes(self, probs: Probs) -> NDArray[Any]:
         """The nearest ratios, float32."""
@@ -128,10 +152,11 @@ class FloatRatios:
 
 
 def ratios_of(precision: int) -> Ratios:
-    """The code of a target law at `precision` bits: 16 or 32."""
-    return FloatRatios() if precision == 32 else LogRatios()
+    """The code of a law at `precision` bits: 8, 16 or 32."""
+    codes: dict[int, Ratios] = {8: LogRatios(8, 16), 16: LogRatios(16, 40), 32: FloatRatios()}
+    return codes[precision]
 
 
 def quantise_ratios(ratios: Ratios) -> Quantise:
-    """The quantiser of a target law that crosses in this code."""
+    """The quantiser of a law that crosses in this code."""
     return lambda probs: ratios.probs(ratios.codes(probs))

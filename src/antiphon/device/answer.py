@@ -195,6 +195,8 @@ class Result:
             "accepted": self.answer.kinds[Kind.ACCEPTED],
             "acceptance_rate": self.acceptance_rate,
             "candidates": exchanged.candidates,
+            "entries_per_draft_law": exchanged.entries / exchanged.draft_laws if exchanged.draft_laws else None,
+            "cut_mass_per_draft_law": exchanged.cut / exchanged.draft_laws if exchanged.draft_laws else None,
             "target_laws": exchanged.laws,
             "rounding_tv": self.closed.rounding if self.closed else None,
             "cloud_passes_per_token": self.passes / committed,

@@ -101,4 +101,6 @@ def _judged(index: int, shared: bool, seen: Probed) -> Check:
 
 
 def _width(request: Request) -> int:
-    return getattr(request.options, "draft_length", MAX_DRAFT_LENGTH) + 1
+    options = find(request.method).options() if request.options is None else request.options
+    drafts: int = getattr(options, "nodes", getattr(options, "draft_length", MAX_DRAFT_LENGTH))
+    return drafts + 1

@@ -16,13 +16,15 @@ from antiphon.methods.dssd import DSSD
 from antiphon.methods.gr import GR
 from antiphon.methods.probe import PROBE
 from antiphon.methods.tr import TR
+from antiphon.methods.tslt import TSLT
+from antiphon.methods.tslt_tree import TSLT_TREE
 from antiphon.methods.u_hlm import U_HLM
 from antiphon.methods.xcosd import XCOSD
 from antiphon.methods.xcosd_e import XCOSD_E
 
-METHODS: Mapping[str, Method] = {
-    method.name: method for method in (CLOUD, DEVICE, DSD, DSSD, XCOSD, XCOSD_E, GR, TR, U_HLM, CU_HLM)
-}
+_ALL = (CLOUD, DEVICE, DSD, TSLT, TSLT_TREE, DSSD, XCOSD, XCOSD_E, GR, TR, U_HLM, CU_HLM)
+
+METHODS: Mapping[str, Method] = {method.name: method for method in _ALL}
 """The methods that write answers, by name."""
 
 PROBES: Mapping[str, Method] = {PROBE.name: PROBE}

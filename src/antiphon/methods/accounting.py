@@ -58,6 +58,12 @@ def kept_drafts(work: Work, common: CommonVocabulary, options: Any) -> Bits:
     return Bits(up, _token_each(work, common))
 
 
+def sparse_drafts(work: Work, common: CommonVocabulary, options: Any) -> Bits:
+    """`tslt`: N (Lc + K (Lc + b)) up, ids and probabilities in full, L down. `tslt-tree`: the same for every node and law."""
+    entries = work.exchanged.entries * (common.common_bits + options.draft_precision)
+    return Bits(work.tested * common.common_bits + entries, _token_each(work, common))
+
+
 def scalar_drafts(work: Work, common: CommonVocabulary, options: Any) -> Bits:
     """`gr`, `tr`: N (Lc + b) up, L down."""
     return Bits(_scalars(work, common, options), _token_each(work, common))

@@ -4,13 +4,18 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 
 from antiphon.config import SamplingParams
-from antiphon.core.chance import Chance, Role
+from antiphon.core.chance import Chance, Role, Stream
 from antiphon.core.distributions import Logits, Probs, process
 from antiphon.core.rounding import Quantise
+from antiphon.core.tree import ROOT, TokenTree
 from antiphon.errors import CapacityError, UsageError
 from antiphon.methods.effects import Step
+from antiphon.methods.reading import Reading
 from antiphon.models.base import Context, Model, spell
 from antiphon.vocabulary import CommonVocabulary
+
+Draw = Callable[[Stream, Probs, int], list[int]]
+"""Draws so many children from a law."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +40,13 @@ class Drafter:
     ) -> None:
         if common.device_ids is None:
             raise ValueError("a drafter needs the device's side of the common vocabulary")
-        self._model, self._context, self._common = model, context, common
+        self._model, self._common = model, common
+        self._reading = Reading(context)
+        self._places = {ROOT: ROOT}  # nodes of the last tree that were read: where they are in the context's tree
         self._device_ids = common.device_ids
         self._sampling = on_common(sampling, common)
         self._tokens = list(prompt)  # device ids: the prompt and the committed tokens
         self._history = self._numbers_of(prompt)  # wire numbers, for the penalties
-        self._read: Sequence[int] = ()  # what the context holds
-        self._same = 0  # how many leading tokens _read and the next pass are known to share
         self.exhausted = not self._tokens  # nothing to condition on: a prompt that this tokenizer cannot spell
 
     def draft(
@@ -66,23 +71,69 @@ class Drafter:
                 break
         return drafts
 
+    def draft_tree(
+        self,
+        widths: Sequence[int],
+        position: int,
+        chance: Chance,
+        quantise: Quantise,
+        is_end: Callable[[int], bool],
+        draw: Draw,
+    ) -> Generator[Step, Logits, TokenTree]:
+        """Grow a tree layer by layer, one pass for each; `widths` are the children of a node by depth.
+
+        A child that ends the answer has no children. A full context ends drafting for good, with the layers that are there.
+        """
+        tree, layer = TokenTree(), [ROOT]
+        self._places = {ROOT: ROOT}
+        for depth, width in enumerate(widths):
+            rows = yield from self._layer(tree, layer)
+            stream, parents, layer = chance.at(position + depth, Role.DRAFT), layer[: len(rows)], []
+            for node, logits in zip(parents, rows, strict=True):
+                history = [*self._history, *tree.path_numbers(node)]
+                tree.laws[node] = quantise(process(logits[self._device_ids], self._sampling, history))
+                layer += tree.expand(node, draw(stream, tree.laws[node], width))
+            layer = [node for node in layer if not is_end(tree.numbers[node])]
+            if not layer:
+                break
+        return tree
+
+    def keep(self, tree: TokenTree, node: int) -> None:
+        """Of the tree that was drafted last the path to `node` was accepted: what was read of it stands."""
+        if not tree.draws:
+            return
+        while node not in self._places:
+            node = tree.parents[node]
+        path = self._device_ids[tree.path_numbers(node)].tolist()
+        self._reading.keep([*self._tokens, *path], self._places[node])
+
     def commit(self, numbers: Sequence[int]) -> None:
         """Append committed tokens: common ones map one to one, others are spelled by the device's tokenizer."""
-        self._same = min(self._same, len(self._tokens))
+        self._reading.altered(len(self._tokens))
         for number in numbers:
             self._tokens += self._spelled(number)
         self._history += [number for number in numbers if number < self._common.size]
 
     def _logits(self, drafts: Sequence[int]) -> Generator[Step, Logits, Logits]:
-        tokens = self._tokens + self._device_ids[list(drafts)].tolist()
-        limit = min(len(self._read), len(tokens) - 1)
-        while self._same < limit and self._read[self._same] == tokens[self._same]:
-            self._same += 1
-        keep = min(self._same, limit)
-        rows: Logits = yield Step(self._context, keep, tokens[keep:], 1)
-        self._read = tokens
+        rows = yield self._reading.extend(self._tokens + self._device_ids[list(drafts)].tolist(), 1)
         logits: Logits = rows[0]
         return logits
+
+    def _layer(self, tree: TokenTree, layer: Sequence[int]) -> Generator[Step, Logits, Sequence[Logits]]:
+        """The logits after each node of a layer; none if the context is full."""
+        if self.exhausted:
+            return []
+        try:
+            if layer[0] == ROOT:
+                return [(yield from self._logits([]))]
+            tokens = self._device_ids[[tree.numbers[node] for node in layer]].tolist()
+            rows: Logits = yield self._reading.grow(tokens, [self._places[tree.parents[node]] for node in layer])
+        except CapacityError:
+            self.exhausted = True
+            return []
+        first = len(self._places) - 1
+        self._places.update({node: first + place for place, node in enumerate(layer)})
+        return list(rows)
 
     def _spelled(self, number: int) -> list[int]:
         if number < self._common.size:

@@ -18,17 +18,27 @@ from antiphon.wire.messages import Message
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One forward pass: rewind `context` to `keep` tokens, read `tokens`, answer the logits of the last `rows`."""
+    """One forward pass: rewind `context` to `keep` tokens, read `tokens`, answer the logits of the last `rows`.
+
+    With `parents` the tokens are a tree, and all of them answer. node: of the tree that the context holds, this node and its
+    ancestors are kept first; None leaves the tree to grow (then nothing is rewound).
+    """
 
     context: Context
     keep: int
     tokens: Sequence[int]
     rows: int
+    parents: Sequence[int] | None = None
+    node: int | None = -1
 
     def run(self) -> Logits:
         """Do it; float32, shape (rows, vocabulary)."""
-        self.context.rewind(self.keep)
-        return self.context.extend(self.tokens, self.rows)
+        if self.node is not None:
+            self.context.settle(self.node)
+            self.context.rewind(self.keep)
+        if self.parents is None:
+            return self.context.extend(self.tokens, self.rows)
+        return self.context.grow(self.tokens, self.parents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +73,21 @@ class Emitted:
 
 @dataclass(slots=True)
 class Exchanged:
-    """What crossed the link for a round: drafts, round trips, candidates for a correction, whole target laws."""
+    """What crossed the link for a round: drafts, round trips, candidates for a correction, whole target laws.
+
+    Of truncated draft laws also how many, the tokens that they list, and the mass that was cut off them.
+    """
 
     drafted: int = 0
     trips: int = 0
     candidates: int = 0
     laws: int = 0
+    draft_laws: int = 0
+    entries: int = 0
+    cut: float = 0.0
 
     def __iadd__(self, other: "Exchanged") -> "Exchanged":
-        for name in ("drafted", "trips", "candidates", "laws"):
+        for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
 

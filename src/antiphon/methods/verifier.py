@@ -5,7 +5,9 @@ from collections.abc import Generator, Sequence
 from antiphon.config import SamplingParams
 from antiphon.core.distributions import Logits, Probs, process, total_variation
 from antiphon.core.rounding import Quantise, exactly
+from antiphon.core.tree import TokenTree
 from antiphon.methods.effects import Step
+from antiphon.methods.reading import Reading
 from antiphon.models.base import Context
 from antiphon.vocabulary import CommonVocabulary
 
@@ -18,32 +20,32 @@ class Verifier:
     """
 
     def __init__(self, context: Context, prompt: Sequence[int], common: CommonVocabulary, sampling: SamplingParams) -> None:
-        self._context, self._common, self._sampling = context, common, sampling
+        self._reading, self._common, self._sampling = Reading(context), common, sampling
         self._tokens = list(prompt)  # cloud ids: the prompt and the committed tokens
-        self._read: list[int] = []  # what the context holds
-        self._same = 0  # how many leading tokens it is known to share with the committed ones
         self.rounding = 0.0
         """The largest total variation between a target law that was used and the model's own, unrounded."""
 
     def prefill(self) -> Step:
         """Read the prompt but for its last token."""
-        self._read = self._tokens[:-1]
-        return Step(self._context, 0, self._read, 0)
+        return self._reading.prefill(self._tokens[:-1])
 
     def score(self, drafts: Sequence[int], quantise: Quantise) -> Generator[Step, Logits, "Targets"]:
         """The target laws after the committed tokens and after each draft (wire numbers)."""
-        ids = self._common.cloud_ids[list(drafts)].tolist()
-        keep, tokens = self._kept(), [*self._tokens, *ids]
-        logits = yield Step(self._context, keep, tokens[keep:], len(ids) + 1)
-        self._read = tokens
+        tokens = [*self._tokens, *self._common.cloud_ids[list(drafts)].tolist()]
+        logits = yield self._reading.extend(tokens, len(drafts) + 1)
         return Targets(logits, tokens, self._common, self._sampling, self._noting(quantise))
 
-    def _kept(self) -> int:
-        """How many tokens of the context stand; the last committed one is always read again."""
-        limit = min(len(self._read), len(self._tokens) - 1)
-        while self._same < limit and self._read[self._same] == self._tokens[self._same]:
-            self._same += 1
-        return min(self._same, limit)
+    def score_tree(self, tree: TokenTree, quantise: Quantise) -> Generator[Step, Logits, "TreeTargets"]:
+        """The target laws after the committed tokens and after each node of a tree."""
+        nodes = self._common.cloud_ids[tree.numbers].tolist()
+        logits = yield self._reading.tree(self._tokens, nodes, tree.parents)
+        rows = logits[len(logits) - len(nodes) - 1 :]
+        return TreeTargets(rows, self._tokens, tree, self._common, self._sampling, self._noting(quantise))
+
+    def keep(self, tree: TokenTree, node: int) -> None:
+        """Of the tree that was scored last the path to `node` was accepted: what was read of it stands."""
+        path = self._common.cloud_ids[tree.path_numbers(node)].tolist()
+        self._reading.keep([*self._tokens, *path], node)
 
     def _noting(self, quantise: Quantise) -> Quantise:
         if quantise is exactly:
@@ -66,11 +68,12 @@ class Verifier:
         length = self.length - count
         taken: list[int] = self._common.numbers[self._tokens[length:]].tolist()
         del self._tokens[length:]
-        self._same = min(self._same, length)
+        self._reading.altered(length)
         return taken
 
     def commit(self, numbers: Sequence[int]) -> None:
         """Append committed tokens (wire numbers)."""
+        self._reading.altered(len(self._tokens))
         self._tokens += self._common.cloud_ids[list(numbers)].tolist()
 
 
@@ -91,3 +94,25 @@ class Targets:
             probs = process(self.logits[index], self._sampling, history)
             self._made[index] = self._quantise(probs[self._common.cloud_ids])
         return self._made[index]
+
+
+class TreeTargets:
+    """The target laws of a pass over a tree, by node, each made when it is asked for."""
+
+    def __init__(
+        self,
+        logits: Logits,
+        tokens: list[int],
+        tree: TokenTree,
+        common: CommonVocabulary,
+        sampling: SamplingParams,
+        quantise: Quantise,
+    ) -> None:
+        self._logits, self._tokens, self._tree = logits, tokens, tree
+        self._common, self._sampling, self._quantise = common, sampling, quantise
+
+    def probs(self, node: int) -> Probs:
+        """The law after a node, or ROOT, in the order of wire numbers: float64, shape (cloud tokens,)."""
+        path = self._common.cloud_ids[self._tree.path_numbers(node)].tolist()
+        probs = process(self._logits[node + 1], self._sampling, [*self._tokens, *path])
+        return self._quantise(probs[self._common.cloud_ids])

@@ -23,21 +23,45 @@ class Context(Protocol):
     def extend(self, tokens: Sequence[int], rows: int = 1) -> Logits:
         """Read `tokens`; return the logits after each of the last `rows` of them, float32, shape (rows, vocabulary).
 
-        The array is the caller's own. Raises CapacityError, with nothing read, if the context is full, and
-        ModelError for an id that is no token.
+        The array is the caller's own. Raises CapacityError, with nothing read, if the context is full,
+        ModelError for an id that is no token, and ValueError while a tree is pending.
+        """
+        ...
+
+    def grow(self, tokens: Sequence[int], parents: Sequence[int]) -> Logits:
+        """Read a tree of tokens behind the context: node i follows node `parents[i]`, or the context's last token for -1.
+
+        Nodes are numbered from 0 over all calls since the last `settle`, so a tree can be grown layer by layer; a parent's
+        number is smaller than its child's. `length` does not change. One forward pass, split only where the backend's
+        bounds on a pass demand it.
+
+        Returns the logits after every node of this call, float32, shape (len(tokens), vocabulary); the array is the
+        caller's own. Raises CapacityError, with nothing read and earlier nodes intact, if cells or sequences do not suffice,
+        ModelError for an id that is no token, and ValueError for parents that do not fit and for no tokens.
+        """
+        ...
+
+    def settle(self, node: int = -1) -> None:
+        """Keep the path to `node` as the context's newest tokens and drop every other node of the tree; -1 keeps none.
+
+        `length` grows by the node's depth, which is 1 for a child of the context's last token. Without a tree, settle(-1)
+        does nothing. Raises ValueError, with the tree intact, if there is no such node.
         """
         ...
 
     def rewind(self, length: int) -> None:
-        """Forget every token after the first `length`. Raises ValueError if there are fewer."""
+        """Drop a pending tree, and forget every token after the first `length`. Raises ValueError if there are fewer."""
         ...
 
     def fork(self) -> "Context":
-        """Another context over the same tokens; it shares what they cost. Raises CapacityError if none is left."""
+        """Another context over the same tokens; it shares what they cost.
+
+        Raises CapacityError if none is left, and ValueError while a tree is pending.
+        """
         ...
 
     def close(self) -> None:
-        """Give the cache back. Closing twice is harmless."""
+        """Give the cache back, a pending tree's too. Closing twice is harmless."""
         ...
 
 
@@ -87,6 +111,29 @@ class Model(Protocol):
     def close(self) -> None:
         """Free the model. Closing twice is harmless."""
         ...
+
+
+def require_tree(tokens: Sequence[int], parents: Sequence[int], first: int) -> None:
+    """Raises ValueError unless `parents` fit nodes that are numbered from `first` (see `Context.grow`)."""
+    if not len(tokens):
+        raise ValueError("a tree needs at least one token")
+    if len(parents) != len(tokens):
+        raise ValueError(f"{len(tokens)} tokens need as many parents, not {len(parents)}")
+    for node, parent in enumerate(parents, first):
+        if not -1 <= parent < node:
+            raise ValueError(f"node {node} cannot follow node {parent}: a parent is -1 or an earlier node")
+
+
+def require_node(node: int, count: int) -> None:
+    """Raises ValueError unless `node` is -1 or one of a tree's `count` nodes (see `Context.settle`)."""
+    if not -1 <= node < count:
+        raise ValueError(f"there is no node {node} in a tree of {count}: give the number of one, or -1 to keep none")
+
+
+def require_settled(count: int, verb: str) -> None:
+    """Raises ValueError while a tree of `count` nodes is pending; `verb` is what was asked for."""
+    if count:
+        raise ValueError(f"cannot {verb} while a tree of {count} nodes is pending: call settle first, with -1 to keep none")
 
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"

@@ -1,15 +1,17 @@
 """Models that llama.cpp runs: GGUF files, on its low-level API. The only file that imports `llama_cpp`.
 
-One llama.cpp context serves many sequences from one pool of cells. What is known to abort the process is checked before the
-call: more tokens or rows of logits than a batch holds, ids and text that are ill-formed. Settings are chosen so that logits do
-not depend on the width of a pass of up to 7 tokens (FACTS: `use_extra_bufts` off), and rolling back past a sliding window is
-right (`swa_full` on).
+One llama.cpp context serves many sequences from one pool of cells; which ones a context and its token tree have, is
+bookkeeping of its own (`sequences`, `branches`). What is known to abort the process is checked before the call: more tokens
+or rows of logits than a batch holds, ids and text that are ill-formed. Settings are chosen so that logits do not depend on
+the width of a pass of up to 7 tokens (FACTS: `use_extra_bufts` off; with several threads and more than about 256 cells, a
+token read alone still differs), and rolling back past a sliding window is right (`swa_full` on).
 """
 
 import ctypes
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +28,16 @@ import llama_cpp as lib
 from antiphon.cache import read_cached, write_cached
 from antiphon.core.distributions import Logits
 from antiphon.errors import CapacityError, ModelError, ProtocolError, UsageError
+from antiphon.models.branches import Pool
+from antiphon.models.canonical import canonical_tokens
+from antiphon.models.sequences import BATCH, ROWS, SequenceContext, full
 from antiphon.vocabulary import TokenKind, Vocabulary
 
-SEQUENCES = 64
-BATCH = 512
-ROWS = 64
-"""Rows of logits of one pass at most; more would need more memory in every context."""
+SEQUENCES = 192
+"""For contexts, two each, and for the leaves of their trees, one each. llama.cpp reserves a row of logits for every one (1 MiB
+with Gemma's vocabulary), and has 256 at most."""
+CONTEXTS = 64
+"""Open contexts at most; so at least 64 sequences are left for leaves, and 8 contexts can have trees of 16 leaves."""
 
 _RECURRENT = (
     "keeps a recurrent state instead of a cache that can be rolled back, so rejected drafts could not be taken back: "
@@ -66,33 +72,60 @@ class LlamaModel:
         except Exception:
             self.close()
             raise
-        self.memory = lib.llama_get_memory(self._context)
+        self._memory = lib.llama_get_memory(self._context)
         self.context_length = int(lib.llama_n_ctx(self._context))
         self.begin = (lib.llama_vocab_bos(self._vocab),) if lib.llama_vocab_get_add_bos(self._vocab) else ()
         template = lib.llama_model_chat_template(self._model, None)
         self.chat_template: str | None = template.decode(errors="replace") if template else None
-        self.free_sequences = list(range(SEQUENCES - 1, -1, -1))
+        self._pool = Pool(SEQUENCES)
+        self._contexts = 0
         self._batch = _Batch()
         self._window = int(lib.llama_model_n_swa(self._model))
         self._lead = _added_space(self._vocab, self.vocabulary)
 
-    def open(self) -> "LlamaContext":
+    def open(self) -> SequenceContext:
         """An empty context. Raises CapacityError if all sequences are in use."""
-        return LlamaContext(self, self.take_sequence(), 0)
+        return SequenceContext(self, self.take_context(), 0)
 
-    def take_sequence(self) -> int:
-        """The id of a free sequence."""
+    def take_context(self) -> tuple[int, int]:
+        """Two free sequences."""
         self.require_open()
-        if not self.free_sequences:
-            raise CapacityError(f"all {SEQUENCES} contexts of {self.name} are in use: try again when an answer is done")
-        return self.free_sequences.pop()
+        if self._contexts == CONTEXTS or self._pool.free < 2:
+            raise CapacityError(f"all {CONTEXTS} contexts of {self.name} are in use: try again when an answer is done")
+        self._contexts += 1
+        first, second = self._pool.take(2)
+        return first, second
 
-    def give_sequence(self, sequence: int) -> None:
-        """Forget what a sequence holds, and let another context have it."""
-        if self._model is not None:
-            for holder in _holders(sequence):
-                lib.llama_memory_seq_rm(self.memory, holder, -1, -1)
-            self.free_sequences.append(sequence)
+    def take_branches(self, count: int) -> list[int]:
+        """Free sequences for leaves."""
+        if count > self._pool.free:
+            raise CapacityError(f"{self.name} has no room for {count} more branches: grow a smaller tree, or try again later")
+        return self._pool.take(count)
+
+    def give_context(self, holders: tuple[int, int]) -> None:
+        """Let another context have these."""
+        self._contexts -= 1
+        self.give_branches(holders)
+
+    def give_branches(self, sequences: Iterable[int]) -> None:
+        """Forget what these hold, and let others have them."""
+        for sequence in sequences:
+            if self._model is not None:
+                lib.llama_memory_seq_rm(self._memory, sequence, -1, -1)
+            self._pool.give(sequence)
+
+    def copy(self, source: int, target: int, start: int, end: int) -> None:
+        """Let `target` hold what `source` holds in that range: the same cells, nothing is computed."""
+        lib.llama_memory_seq_cp(self._memory, source, target, start, end)
+
+    def forget(self, sequence: int, start: int) -> None:
+        """Let a sequence hold nothing from `start` on."""
+        if not lib.llama_memory_seq_rm(self._memory, sequence, start, -1):
+            raise ModelError(f"{self.name} cannot forget part of what it read")
+
+    def first(self, sequence: int) -> int:
+        """The first position from which a sequence holds every one, or -1."""
+        return int(lib.llama_memory_seq_pos_min(self._memory, sequence))
 
     def require_open(self) -> None:
         """Raises ValueError after `close`: llama.cpp would read freed memory."""
@@ -121,11 +154,11 @@ class LlamaModel:
         text: bytes = lib.llama_vocab_get_text(self._vocab, token)
         return text.decode(errors="replace")
 
-    def decode(self, tokens: Sequence[int], position: int, sequence: int, rows: int) -> Logits:
-        """One forward pass of at most BATCH tokens and ROWS rows; what `LlamaContext.extend` is made of."""
-        code = lib.llama_decode(self._context, self._batch.fill(tokens, position, sequence, rows))
+    def decode(self, tokens: Sequence[int], positions: Sequence[int], holders: Sequence[Sequence[int]], rows: int) -> Logits:
+        """One forward pass of at most BATCH tokens and ROWS rows."""
+        code = lib.llama_decode(self._context, self._batch.fill(tokens, positions, holders, rows))
         if code == 1:
-            raise self.full()
+            raise full(self)
         if code != 0:
             raise ModelError(f"{self.name} could not evaluate a pass (llama.cpp code {code})")
         size = len(self.vocabulary)
@@ -134,10 +167,6 @@ class LlamaModel:
             pointer = lib.llama_get_logits_ith(self._context, len(tokens) - rows + row)
             logits[row] = np.ctypeslib.as_array(pointer, shape=(size,))
         return logits
-
-    def full(self) -> CapacityError:
-        """What to raise when the cells do not suffice."""
-        return CapacityError(f"the context of {self.name} is full at {self.context_length} tokens")
 
     def close(self) -> None:
         """Free the context and the model."""
@@ -148,83 +177,15 @@ class LlamaModel:
         self._context = self._model = None
 
 
-class LlamaContext:
-    """One sequence of a model's context."""
-
-    def __init__(self, model: LlamaModel, sequence: int, length: int) -> None:
-        self._model, self._sequence, self._length = model, sequence, length
-        self._open = True
-
-    @property
-    def length(self) -> int:
-        """Tokens read so far."""
-        return self._length
-
-    def extend(self, tokens: Sequence[int], rows: int = 1) -> Logits:
-        """Read `tokens`; logits after each of the last `rows`, shape (rows, vocabulary)."""
-        self._check(tokens, rows)
-        before, found = self._length, []
-        try:
-            for chunk, wanted in _chunks(tokens, rows):
-                found.append(self._model.decode(chunk, self._length, self._sequence, wanted))
-                self._length += len(chunk)
-        except (CapacityError, ModelError):
-            self.rewind(before)
-            raise
-        return found[0] if len(found) == 1 else np.concatenate([_no_rows(self._model), *found])
-
-    def rewind(self, length: int) -> None:
-        """Forget every token after the first `length`."""
-        self._require_open()
-        if not 0 <= length <= self._length:
-            raise ValueError(f"cannot rewind a context of {self._length} tokens to {length}")
-        for holder in _holders(self._sequence):
-            # Also what a failed pass may have left beyond our length goes.
-            if not lib.llama_memory_seq_rm(self._model.memory, holder, length, -1):
-                raise ModelError(f"{self._model.name} cannot forget part of what it read")
-        if lib.llama_memory_seq_pos_min(self._model.memory, self._sequence) > self._model.needed_from(length):
-            raise ModelError(f"{self._model.name} lost tokens that it needs again: start the answer anew")
-        self._length = length
-
-    def fork(self) -> "LlamaContext":
-        """A context over the same cells."""
-        self._require_open()
-        sequence = self._model.take_sequence()
-        for own, other in zip(_holders(self._sequence), _holders(sequence), strict=True):
-            lib.llama_memory_seq_cp(self._model.memory, own, other, 0, self._length)
-        return LlamaContext(self._model, sequence, self._length)
-
-    def close(self) -> None:
-        """Give the cells and the sequence back."""
-        if self._open:
-            self._open = False
-            self._model.give_sequence(self._sequence)
-
-    def _require_open(self) -> None:
-        self._model.require_open()
-        if not self._open:
-            raise ValueError("the context is closed: its sequence may be another's by now")
-
-    def _check(self, tokens: Sequence[int], rows: int) -> None:
-        self._require_open()
-        size = len(self._model.vocabulary)
-        if not 0 <= rows <= len(tokens):
-            raise ValueError(f"{rows} rows of logits were asked of a pass of {len(tokens)} tokens")
-        if not all(0 <= token < size for token in tokens):
-            raise ModelError(f"an id is no token of {self._model.name}: it has {size}")
-        if self._length + len(tokens) > self._model.context_length:
-            raise self._model.full()
-
-
 class _Batch:
     """A llama_batch over arrays that numpy owns."""
 
     def __init__(self) -> None:
         self._tokens = np.zeros(BATCH, np.int32)
         self._positions = np.zeros(BATCH, np.int32)
-        self._counts = np.full(BATCH, 2, np.int32)
-        self._holders = np.zeros(2, np.int32)
-        self._rows = np.full(BATCH, self._holders.ctypes.data, np.uint64)  # every token is of the same two sequences
+        self._counts = np.zeros(BATCH, np.int32)
+        self._holders = np.zeros(max(2 * BATCH, ROWS * SEQUENCES), np.int32)  # those of every token, one after the other
+        self._rows = np.zeros(BATCH, np.uint64)  # the address of each token's first one
         self._wanted = np.zeros(BATCH, np.int8)
         self._struct = lib.llama_batch(
             0,
@@ -236,44 +197,23 @@ class _Batch:
             _pointer(self._wanted, ctypes.c_int8),
         )
 
-    def fill(self, tokens: Sequence[int], position: int, sequence: int, rows: int) -> Any:
+    def fill(self, tokens: Sequence[int], positions: Sequence[int], holders: Sequence[Sequence[int]], rows: int) -> Any:
         """The batch of these tokens; logits are wanted of the last `rows`."""
-        count = len(tokens)
+        count, sizes = len(tokens), [len(sequences) for sequences in holders]
+        starts = np.fromiter(accumulate(sizes[:-1], initial=0), np.uint64, count)
         self._tokens[:count] = tokens
-        self._positions[:count] = np.arange(position, position + count)
-        self._holders[:] = _holders(sequence)
+        self._positions[:count] = positions
+        self._counts[:count] = sizes
+        self._holders[: sum(sizes)] = list(chain.from_iterable(holders))
+        self._rows[:count] = np.uint64(self._holders.ctypes.data) + starts * np.uint64(self._holders.itemsize)
         self._wanted[:count] = 0
         self._wanted[count - rows : count] = 1
         self._struct.n_tokens = count
         return self._struct
 
 
-def _holders(sequence: int) -> tuple[int, int]:
-    """The two sequences that hold a context's cells: its own, and a shadow of it.
-
-    A cell that lies behind a sliding window and is held by one sequence only, llama.cpp gives to any other that needs one,
-    `swa_full` or not; after a rollback it would be missed, silently.
-    """
-    return sequence, SEQUENCES + sequence
-
-
 def _pointer(array: NDArray[Any], kind: Any) -> Any:
     return array.ctypes.data_as(ctypes.POINTER(kind))
-
-
-def _chunks(tokens: Sequence[int], rows: int) -> list[tuple[Sequence[int], int]]:
-    """Passes of at most BATCH tokens without logits, then of at most ROWS tokens with; each with its wanted rows."""
-    silent = len(tokens) if rows == 0 else 0 if len(tokens) <= ROWS else len(tokens) - rows
-    starts = list(range(0, silent, BATCH))
-    chunks = [(tokens[start : min(start + BATCH, silent)], 0) for start in starts]
-    for start in range(silent, len(tokens), ROWS):
-        chunk = tokens[start : start + ROWS]
-        chunks.append((chunk, min(len(chunk), max(0, start + len(chunk) - (len(tokens) - rows)))))
-    return chunks
-
-
-def _no_rows(model: LlamaModel) -> Logits:
-    return np.empty((0, len(model.vocabulary)), dtype=np.float32)
 
 
 def _load(path: Path, name: str) -> Any:
@@ -306,8 +246,8 @@ def _create_context(model: Any, name: str, cells: int, threads: int) -> Any:
     params = lib.llama_context_default_params()
     # llama.cpp shrinks the batch to a smaller context without a word, and aborts at a pass of BATCH tokens.
     params.n_ctx, params.n_batch, params.n_ubatch = max(cells, BATCH), BATCH, BATCH
-    params.n_seq_max = 2 * SEQUENCES
-    params.n_outputs_max = max(ROWS, params.n_seq_max)  # fewer abort the process
+    params.n_seq_max = SEQUENCES
+    params.n_outputs_max = max(ROWS, SEQUENCES)  # fewer abort the process
     params.kv_unified = params.swa_full = True
     params.n_threads = params.n_threads_batch = threads or _cores()
     context = lib.llama_init_from_model(model, params)
@@ -372,7 +312,8 @@ def _read_vocabulary(vocab: Any, name: str) -> Vocabulary:
         raise ModelError(f"{name} has no end-of-sequence token, so its answers would never end: choose another model")
     pieces = tuple(_piece(vocab, token) for token in tokens)
     kinds = np.fromiter((_kind(vocab, token, pieces[token]) for token in tokens), np.uint8, len(tokens))
-    return Vocabulary(pieces, kinds, _canonical(vocab, pieces, kinds), named[0], tuple(sorted({named[0], *ends})))
+    canonical = canonical_tokens(pieces, kinds, lambda text: _tokenize(vocab, text, False))
+    return Vocabulary(pieces, kinds, canonical, named[0], tuple(sorted({named[0], *ends})))
 
 
 def _piece(vocab: Any, token: int) -> bytes:
@@ -391,25 +332,3 @@ def _kind(vocab: Any, token: int, piece: bytes) -> TokenKind:
     if not piece or attributes & lib.LLAMA_TOKEN_ATTR_UNUSED:
         return TokenKind.UNUSED
     return TokenKind.BYTE if attributes & lib.LLAMA_TOKEN_ATTR_BYTE else TokenKind.NORMAL
-
-
-def _canonical(vocab: Any, pieces: Sequence[bytes], kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """The one token of each byte string: what the tokenizer emits, else a normal one, else the lowest id (METHODS 1)."""
-    owners: dict[bytes, list[int]] = {}
-    for token in np.flatnonzero(kinds <= TokenKind.BYTE).tolist():
-        owners.setdefault(pieces[token], []).append(token)
-    canonical = np.zeros(len(pieces), dtype=bool)
-    for piece, tokens in owners.items():
-        chosen = tokens[0] if len(tokens) == 1 else _chosen(vocab, piece, tokens, kinds)
-        canonical[chosen] = True
-    return canonical
-
-
-def _chosen(vocab: Any, piece: bytes, tokens: list[int], kinds: NDArray[np.uint8]) -> int:
-    try:
-        emitted = _tokenize(vocab, piece.decode(), False)
-    except UnicodeDecodeError:
-        emitted = []
-    if len(emitted) == 1 and emitted[0] in tokens:
-        return emitted[0]
-    return min(tokens, key=lambda token: (kinds[token] == TokenKind.BYTE, token))

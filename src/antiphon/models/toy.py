@@ -12,6 +12,7 @@ import numpy as np
 
 from antiphon.core.distributions import Logits
 from antiphon.errors import CapacityError, ModelError
+from antiphon.models.base import require_node, require_settled, require_tree
 from antiphon.vocabulary import TokenKind, Vocabulary
 
 END = b""
@@ -114,6 +115,8 @@ class ToyContext:
     def __init__(self, model: ToyModel, tokens: list[int]) -> None:
         self._model = model
         self._tokens = tokens
+        self._paths: list[list[int]] = []
+        """The tokens from behind the context to each node of a pending tree."""
 
     @property
     def length(self) -> int:
@@ -122,29 +125,52 @@ class ToyContext:
 
     def extend(self, tokens: Sequence[int], rows: int = 1) -> Logits:
         """Read `tokens`; logits after each of the last `rows`, shape (rows, vocabulary)."""
-        size = len(self._model.vocabulary)
-        if not all(0 <= token < size for token in tokens):
-            raise ModelError(f"an id is no token of {self._model.name}: it has {size}")
-        if self.length + len(tokens) > self._model.context_length:
-            raise CapacityError(f"the context of {self._model.name} is full at {self._model.context_length} tokens")
+        require_settled(len(self._paths), "extend")
+        self._check(tokens)
         self._tokens.extend(tokens)
         first = self.length - rows + 1
         found = [self._model.logits(self._tokens[:end]) for end in range(first, self.length + 1)]
-        return np.stack(found) if found else np.empty((0, size), dtype=np.float32)
+        return np.stack(found) if found else np.empty((0, len(self._model.vocabulary)), dtype=np.float32)
+
+    def grow(self, tokens: Sequence[int], parents: Sequence[int]) -> Logits:
+        """Read a tree of tokens; logits after each, shape (len(tokens), vocabulary)."""
+        first = len(self._paths)
+        require_tree(tokens, parents, first)
+        self._check(tokens)
+        for token, parent in zip(tokens, parents, strict=True):
+            self._paths.append([*(self._paths[parent] if parent >= 0 else []), token])
+        return np.stack([self._model.logits(self._tokens + path) for path in self._paths[first:]])
+
+    def settle(self, node: int = -1) -> None:
+        """Keep the path to `node`, and drop the rest of the tree."""
+        require_node(node, len(self._paths))
+        if node >= 0:
+            self._tokens += self._paths[node]
+        self._paths.clear()
 
     def rewind(self, length: int) -> None:
-        """Forget every token after the first `length`."""
+        """Drop a pending tree, and forget every token after the first `length`."""
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot rewind a context of {self.length} tokens to {length}")
+        self._paths.clear()
         del self._tokens[length:]
 
     def fork(self) -> "ToyContext":
         """A copy."""
+        require_settled(len(self._paths), "fork")
         return ToyContext(self._model, list(self._tokens))
 
     def close(self) -> None:
         """Forget everything."""
         self._tokens.clear()
+        self._paths.clear()
+
+    def _check(self, tokens: Sequence[int]) -> None:
+        size = len(self._model.vocabulary)
+        if not all(0 <= token < size for token in tokens):
+            raise ModelError(f"an id is no token of {self._model.name}: it has {size}")
+        if self.length + len(self._paths) + len(tokens) > self._model.context_length:
+            raise CapacityError(f"the context of {self._model.name} is full at {self._model.context_length} tokens")
 
 
 def toy_pieces(*, merges: Sequence[bytes] = MERGES, order: int = 0) -> tuple[bytes, ...]:

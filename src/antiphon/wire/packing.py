@@ -35,7 +35,7 @@ class Writer:
     def probabilities(self, probs: Probs, bits: int) -> None:
         """Append a distribution whose values are multiples of 1 / (2^bits - 1), `bits` (16 or 32) each."""
         counts = np.rint(probs * float(2**bits - 1))
-        self._array(counts.astype(f"<u{bits // 8}"))
+        self.array(counts.astype(f"<u{bits // 8}"))
 
     def law(self, probs: Probs, ratios: Ratios) -> None:
         """Append a distribution in this code: the values of all tokens, or only those above 0 with their numbers.
@@ -48,10 +48,11 @@ class Writer:
         self.number(int(sparse), 1)
         if sparse:
             self.number(len(support) - 1, bits_for(len(codes)))
-            self._numbers(support, bits_for(len(codes)))
-        self._array(codes[support] if sparse else codes)
+            self.numbers(support, bits_for(len(codes)))
+        self.array(codes[support] if sparse else codes)
 
-    def _numbers(self, values: NDArray[np.integer[Any]], bits: int) -> None:
+    def numbers(self, values: NDArray[np.integer[Any]], bits: int) -> None:
+        """Append unsigned numbers in `bits` bits each."""
         flags = (values[:, None] >> np.arange(bits)) & 1
         packed = np.packbits(flags.astype(np.uint8), bitorder="little").tobytes()
         self.number(int.from_bytes(packed, "little"), bits * len(values))
@@ -61,7 +62,8 @@ class Writer:
         self._align()
         return bytes(self._done)
 
-    def _array(self, values: NDArray[np.generic]) -> None:
+    def array(self, values: NDArray[np.generic]) -> None:
+        """Append an array, on a byte boundary."""
         self._align()
         self._done += values.tobytes()
 
@@ -96,7 +98,7 @@ class Reader:
 
     def probabilities(self, size: int, bits: int, what: str) -> Probs:
         """A distribution over `size` tokens, as `Writer.probabilities` wrote it; it must sum to exactly 1."""
-        counts = self._array(f"<u{bits // 8}", size).astype(np.int64)
+        counts = self.array(f"<u{bits // 8}", size).astype(np.int64)
         if int(counts.sum()) != 2**bits - 1:
             total = counts.sum() / (2**bits - 1)
             raise ProtocolError(f"{what} sum to {total:.9g}, not 1", "bad-probability")
@@ -105,7 +107,7 @@ class Reader:
     def law(self, size: int, ratios: Ratios, what: str) -> Probs:
         """A distribution over `size` tokens, as `Writer.law` wrote it."""
         support = self._support(size, what) if self.number(1, 2, what) else None
-        codes = self._array(ratios.dtype, size if support is None else len(support))
+        codes = self.array(ratios.dtype, size if support is None else len(support))
         if support is not None:
             if (codes == ratios.zero).any():
                 raise ProtocolError(f"{what} list a token of probability 0", "bad-probability")
@@ -117,12 +119,13 @@ class Reader:
 
     def _support(self, size: int, what: str) -> NDArray[np.int64]:
         bits = bits_for(size)
-        support = self._numbers(self.number(bits, size, f"the count of {what}") + 1, bits)
+        support = self.numbers(self.number(bits, size, f"the count of {what}") + 1, bits)
         if support[-1] >= size or (np.diff(support) <= 0).any():
             raise ProtocolError(f"{what} do not list tokens below {size} in ascending order", "out-of-range")
         return support
 
-    def _numbers(self, count: int, bits: int) -> NDArray[np.int64]:
+    def numbers(self, count: int, bits: int) -> NDArray[np.int64]:
+        """`count` unsigned numbers of `bits` bits each; the caller checks them."""
         start, stop = self._cursor, self._cursor + bits * count
         self._advance(stop)
         data = np.frombuffer(self._payload, np.uint8, (stop + 7) // 8 - start // 8, start // 8)
@@ -137,12 +140,20 @@ class Reader:
     def _padding(self) -> int:
         return self._payload[self._cursor // 8] >> (self._cursor % 8) if self._cursor % 8 else 0
 
-    def _array(self, dtype: str, size: int) -> NDArray[Any]:
+    def array(self, dtype: str, size: int) -> NDArray[Any]:
+        """An array of `size` elements; the caller checks them."""
         if self._padding():
             raise ProtocolError("the payload has padding that is not zero")
         start = (self._cursor + 7) // 8
         self._advance(8 * (start + size * np.dtype(dtype).itemsize))
         return np.frombuffer(self._payload, dtype, size, start)
+
+    def rest(self, dtype: str) -> NDArray[Any]:
+        """An array to the end of the payload; the caller checks it."""
+        size, over = divmod(len(self._payload) - (self._cursor + 7) // 8, np.dtype(dtype).itemsize)
+        if over:
+            raise ProtocolError("the payload ends within an element of its array")
+        return self.array(dtype, size)
 
     def _advance(self, cursor: int) -> None:
         if cursor > 8 * len(self._payload):
