@@ -1,7 +1,9 @@
 """The two real models, loaded once; a test that needs one skips, saying why, where its package is missing."""
 
+import ctypes
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,23 @@ from antiphon.config import ModelConfig
 from antiphon.errors import ModelError
 from antiphon.models import load
 from antiphon.models.base import Model
+
+
+def requantised(file: Path) -> Path:
+    """SmolLM2 in Q4_0, written by llama.cpp in two seconds."""
+    import llama_cpp
+
+    from antiphon.models.catalog import _resolve
+
+    try:
+        source = _resolve("smollm2-135m")
+    except ModelError as error:
+        pytest.skip(str(error))
+    parameters = llama_cpp.llama_model_quantize_default_params()
+    parameters.allow_requantize, parameters.ftype = True, llama_cpp.LLAMA_FTYPE_MOSTLY_Q4_0
+    code = llama_cpp.llama_model_quantize(bytes(source), bytes(file), ctypes.byref(parameters))
+    assert code == 0
+    return file
 
 
 def _real(name: str) -> Iterator[Model]:
@@ -28,6 +47,13 @@ def smollm2() -> Iterator[Model]:
 @pytest.fixture(scope="session")
 def gemma3() -> Iterator[Model]:
     yield from _real("gemma3-270m")
+
+
+@pytest.fixture(scope="session")
+def smollm2_other_precision(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
+    """The same model with its weights rounded once more (Q4_0 for the most part): equal tokenizers, other scores."""
+    file = requantised(tmp_path_factory.mktemp("models") / "smollm2-q4_0.gguf")
+    yield from _real(str(file))
 
 
 @pytest.fixture(scope="session")

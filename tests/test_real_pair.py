@@ -1,6 +1,7 @@
 """SmolLM2 on the device, Gemma 3 in the cloud, over a real socket: what the toys show must hold for real models."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -55,7 +56,7 @@ def test_the_common_vocabulary(smollm2: Model, gemma3: Model) -> None:
     assert from_members(gemma3.vocabulary, common.members()).digest == common.digest
 
 
-@pytest.mark.parametrize("method", ["dsd", "dssd", "xcosd", "xcosd-e"])
+@pytest.mark.parametrize("method", ["dsd", "dssd", "xcosd", "xcosd-e", "tslt"])
 def test_greedy_text_is_the_clouds_own(smollm2: Model, gemma3: Model, method: str) -> None:
     """Ten real prompts, 48 tokens, draft lengths 1 to 6: no difference at all (passes of at most 7 tokens)."""
 
@@ -124,6 +125,76 @@ def test_bits_at_temperature_one(smollm2: Model, gemma3: Model) -> None:
         assert xcosd_e.trips / xcosd_e.rounds < 1.1
         assert max(found.up / found.tokens for found in (dssd, xcosd, xcosd_e)) < 60
         assert 0 < max(found.rounding for found in (dssd, xcosd, xcosd_e)) < 1.1e-4
+
+    together(smollm2, gemma3, test)
+
+
+def answers(
+    device: Device, connection: Connection, method: str, temperature: float, tokens: int, **given: object
+) -> Awaitable[list[Result]]:
+    """Ten real prompts."""
+
+    async def written() -> list[Result]:
+        options, sampling = find(method).options_from(given), SamplingParams(temperature=temperature)
+        asked = [Request(prompt, method, options, sampling, tokens, seed=seed) for seed, prompt in enumerate(real_prompts())]
+        return [await device.generate(one, connection) for one in asked]
+
+    return written()
+
+
+def bytes_an_entry(results: list[Result]) -> float:
+    """Payload bytes up for each token of a draft law, ids of drafts included."""
+    entries = sum(result.answer.exchanged.entries for result in results)
+    return sum(result.ledger.up.payload_bits for result in results) / 8 / entries
+
+
+def test_truncated_laws_on_real_frames(smollm2: Model, gemma3: Model) -> None:
+    """TSLT at 1 % of C: bytes an entry by form, and what is left of `dsd`'s uplink and acceptance."""
+
+    async def test(device: Device, connection: Connection) -> None:
+        kept = {"draft_length": 2, "truncate": "k=461"}
+        dense = await answers(device, connection, "dsd", 1.0, 16, draft_length=2)
+        delta, tight, plain = [
+            await answers(device, connection, "tslt", 1.0, 16, **kept, **form)
+            for form in ({}, {"wire": "tight"}, {"wire": "plain", "draft_precision": 16})
+        ]
+        assert bytes_an_entry(delta) < 3.2
+        assert bytes_an_entry(tight) < 2.4
+        assert 3.9 < bytes_an_entry(plain) < 4.1
+        assert [one.token_ids for one in delta] == [one.token_ids for one in tight]
+        uplinks = [sum(one.ledger.up.payload_bits for one in found) for found in (dense, delta)]
+        assert uplinks[1] < 0.02 * uplinks[0]
+
+    together(smollm2, gemma3, test)
+
+
+@pytest.mark.parametrize("method", ["tslt", "tslt-tree"])
+def test_another_precision_of_the_same_model(smollm2_other_precision: Model, smollm2: Model, method: str) -> None:
+    """Equal tokenizers, so every token is common; the drafter knows the target well, and greedy text is the target's own."""
+
+    async def test(device: Device, connection: Connection) -> None:
+        assert connection.common.is_identity
+        options, greedy = find(method).options(), SamplingParams(temperature=0)
+        kinds: Counter[str] = Counter()
+        for prompt in real_prompts()[:6]:
+            asked = Request(prompt, method, options, greedy, max_tokens=24)
+            result = await device.generate(asked, connection)
+            kinds += result.answer.kinds
+            assert (await check(device, asked, result, connection)).equal
+        assert kinds["accepted"] > 1.5 * kinds["correction"]
+
+    together(smollm2_other_precision, smollm2, test)
+
+
+def test_greedy_trees_write_the_clouds_own_text_but_for_near_ties(smollm2: Model, gemma3: Model) -> None:
+    """A tree of 14 nodes is a wider pass than those that are bit-identical: a difference must be a measured near tie."""
+
+    async def test(device: Device, connection: Connection) -> None:
+        for prompt in real_prompts()[:4]:
+            asked = Request(prompt, "tslt-tree", None, SamplingParams(temperature=0), max_tokens=24)
+            result = await device.generate(asked, connection)
+            found = await check(device, asked, result, connection)
+            assert found.equal or found.near_tie, found.sentence()
 
     together(smollm2, gemma3, test)
 
