@@ -4,7 +4,7 @@ import math
 import operator
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from antiphon.errors import UsageError
 
@@ -149,6 +149,16 @@ class SparseOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class CoupledOptions:
+    """Options of `coupled`: drafts a round."""
+
+    draft_length: int = 3
+
+    def __post_init__(self) -> None:
+        _require_draft_length(self.draft_length)
+
+
+@dataclass(frozen=True, slots=True)
 class TsltOptions(SparseOptions):
     """Options of `tslt`: also the drafts a round."""
 
@@ -211,6 +221,26 @@ class TreeOptions(SparseOptions):
 
 
 @dataclass(frozen=True, slots=True)
+class CoupledTreeOptions:
+    """Options of `coupled-tree`: children of each node by depth."""
+
+    expansion: str = "2,2,2"
+
+    def __post_init__(self) -> None:
+        _require_tree(self.expansion)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Children of a node at each depth."""
+        return _widths(self.expansion)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of a full tree."""
+        return _nodes(self.expansion)
+
+
+@dataclass(frozen=True, slots=True)
 class UncertaintyOptions:
     """Options of `u-hlm` and `cu-hlm`: draws that judge a draft, and the share of other tokens from which it is uncertain.
 
@@ -232,6 +262,10 @@ class UncertaintyOptions:
         _require(1 <= self.draws <= 1000, f"draws must be 1 to 1000, not {self.draws}")
         _require(0 <= self.uncertain <= 1, f"uncertain must be a share from 0 to 1, not {self.uncertain}")
         _require(1 <= self.kept <= 4096, f"kept must be 1 to 4096, not {self.kept}")
+
+
+Options: TypeAlias = NoOptions | ChainOptions | SparseOptions | CoupledOptions | CoupledTreeOptions | UncertaintyOptions
+"""Options of any method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +321,7 @@ class Request:
 
     prompt: str
     method: str = "xcosd-e"
-    options: NoOptions | ChainOptions | SparseOptions | UncertaintyOptions | None = None
+    options: Options | None = None
     sampling: SamplingParams = SamplingParams()
     max_tokens: int = 64
     stop: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
 from antiphon.methods import METHODS
 from laws import LARGE, SHARED, SMALL, Pair, distance, method_law, target_law, variation
 
-EXACT = ["cloud", "dsd", "tslt", "tslt-tree", "dssd", "xcosd", "xcosd-e"]
+EXACT = ["cloud", "coupled", "coupled-tree", "dsd", "tslt", "tslt-tree", "dssd", "xcosd", "xcosd-e"]
 SPLIT = ["dssd", "xcosd", "xcosd-e"]
 LOSSY = ["gr", "tr", "u-hlm", "cu-hlm"]
 FEW = {"candidates": 1, "iterations": 2, "draws": 3, "truncate": "k=2", "expansion": "2"}

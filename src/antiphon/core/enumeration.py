@@ -27,22 +27,15 @@ class EnumeratingChance:
         self.script = list(script)
         self.choices: list[list[tuple[int, float]]] = []
         self.probability = 1.0
+        self.races: dict[tuple[int, bytes, int], list[int]] = {}
 
     def at(self, position: int, role: Role) -> "EnumeratingChance":
         """The same object: enumeration needs no keys."""
         return self
 
-    def race(self, position: int) -> "EnumeratingChance":
-        """The same object: a winner is a branch like any other, also where the other end's race would have another."""
-        return self
-
-    def winner(self, probs: Probs) -> int:
-        """Branch on every token of positive probability."""
-        return self.categorical(probs)
-
-    def first(self, probs: Probs, count: int) -> list[int]:
-        """Branch on every order of `count` different tokens."""
-        return draw_children(self, probs, count, replacement=False)
+    def race(self, position: int) -> "EnumeratingRace":
+        """The race at `position`; run again over the same law it has the same winners."""
+        return EnumeratingRace(self, position)
 
     def bernoulli(self, probability: float) -> bool:
         """Branch on both outcomes of positive probability."""
@@ -72,6 +65,27 @@ class EnumeratingChance:
                 return script
             script.pop()
         return None
+
+
+class EnumeratingRace:
+    """A race whose winners are branches.
+
+    Two laws at one position have independent winners here, which noise would couple: who wins over each is what counts.
+    """
+
+    def __init__(self, chance: EnumeratingChance, position: int) -> None:
+        self._chance, self._position = chance, position
+
+    def winner(self, probs: Probs) -> int:
+        """Branch on every token of positive probability, once for each law."""
+        return self.first(probs, 1)[0]
+
+    def first(self, probs: Probs, count: int) -> list[int]:
+        """Branch on every order of `count` different tokens, once for each law."""
+        key = (self._position, probs.tobytes(), count)
+        if key not in self._chance.races:
+            self._chance.races[key] = draw_children(self._chance, probs, count, replacement=False)
+        return self._chance.races[key]
 
 
 def output_law(run: Callable[[EnumeratingChance], Outcome]) -> Mapping[Outcome, float]:

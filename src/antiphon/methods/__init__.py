@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from antiphon.errors import UsageError
 from antiphon.methods.base import Method
 from antiphon.methods.cloud_only import CLOUD
+from antiphon.methods.coupled import COUPLED
+from antiphon.methods.coupled_tree import COUPLED_TREE
 from antiphon.methods.cu_hlm import CU_HLM
 from antiphon.methods.device_only import DEVICE
 from antiphon.methods.dsd import DSD
@@ -22,7 +24,7 @@ from antiphon.methods.u_hlm import U_HLM
 from antiphon.methods.xcosd import XCOSD
 from antiphon.methods.xcosd_e import XCOSD_E
 
-_ALL = (CLOUD, DEVICE, DSD, TSLT, TSLT_TREE, DSSD, XCOSD, XCOSD_E, GR, TR, U_HLM, CU_HLM)
+_ALL = (CLOUD, DEVICE, COUPLED, COUPLED_TREE, DSD, TSLT, TSLT_TREE, DSSD, XCOSD, XCOSD_E, GR, TR, U_HLM, CU_HLM)
 
 METHODS: Mapping[str, Method] = {method.name: method for method in _ALL}
 """The methods that write answers, by name."""

@@ -64,6 +64,11 @@ def sparse_drafts(work: Work, common: CommonVocabulary, options: Any) -> Bits:
     return Bits(work.tested * common.common_bits + entries, _token_each(work, common))
 
 
+def ids_only(work: Work, common: CommonVocabulary, options: Any) -> Bits:
+    """`coupled`, `coupled-tree`: N Lc up, L down."""
+    return Bits(work.tested * common.common_bits, _token_each(work, common))
+
+
 def scalar_drafts(work: Work, common: CommonVocabulary, options: Any) -> Bits:
     """`gr`, `tr`: N (Lc + b) up, L down."""
     return Bits(_scalars(work, common, options), _token_each(work, common))

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from antiphon.core.acceptance import accepts
-from antiphon.core.chance import Role
+from antiphon.core.chance import Chance, Role
 from antiphon.core.distributions import Probs
-from antiphon.core.rounding import Quantise, exactly, quantise_fixed
+from antiphon.core.rounding import Quantise, exactly
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide
 from antiphon.methods.drafter import Drafted, Drafter
@@ -32,6 +32,10 @@ class RoundOptions(Protocol):
     def draft_length(self) -> int:
         """Drafts a round at most."""
         ...
+
+
+class PrecisionOptions(RoundOptions, Protocol):
+    """What the options have of a method that sends draft probabilities."""
 
     @property
     def draft_precision(self) -> int:
@@ -55,7 +59,8 @@ class ChainDevice:
             raise ValueError("this method drafts, so it needs a model on the device")
         self.side, self.options = side, options
         self.drafter: Drafter = side.drafter
-        self.quantise: Quantise = quantise_fixed(options.draft_precision)
+        self.quantise: Quantise = exactly
+        self.draft_chance: Chance = side.chance
         self.round = 0
         self.owed: list[int] = []  # committed here, not yet known to the cloud
         self.exchanged = Exchanged()
@@ -92,7 +97,7 @@ class ChainDevice:
         """Draft up to `count` tokens."""
         transcript = self.side.transcript
         drafts: list[Drafted] = yield from self.drafter.draft(
-            count, transcript.position, self.side.chance, self.quantise, transcript.is_end
+            count, transcript.position, self.draft_chance, self.quantise, transcript.is_end
         )
         return drafts
 
@@ -153,6 +158,15 @@ class ChainCloud(Generic[Proposal]):
         """Read what the method sends with the ids."""
         raise NotImplementedError
 
+    def stands(self, target: Probs, draft: Proposal, position: int) -> bool:
+        """Test a draft (METHODS 0)."""
+        stream = self.side.chance.at(position, Role.ACCEPT)
+        return accepts(stream, float(target[draft.number]), draft.prob)
+
+    def bonus(self, target: Probs, position: int) -> int:
+        """The token after drafts that all stand."""
+        return self.side.chance.at(position, Role.TARGET).categorical(target)
+
     def correct(self, writer: Writer, target: Probs, draft: Proposal, position: int) -> Generator[Any, Any, int | None]:
         """Settle a rejection: write the token, or what the device needs to draw it (then None)."""
         raise NotImplementedError
@@ -202,10 +216,9 @@ class ChainCloud(Generic[Proposal]):
         return drafts
 
     def _test(self, drafts: Sequence[Proposal], targets: Targets) -> int:
-        transcript, chance = self.side.transcript, self.side.chance
+        transcript = self.side.transcript
         for index, draft in enumerate(drafts):
-            stream = chance.at(transcript.position + index, Role.ACCEPT)
-            if not accepts(stream, float(targets.probs(index)[draft.number]), draft.prob):
+            if not self.stands(targets.probs(index), draft, transcript.position + index):
                 return index
             if transcript.is_end(draft.number):
                 return index + 1
@@ -223,7 +236,7 @@ class ChainCloud(Generic[Proposal]):
             self.owed = self.device_resamples
             token = yield from self.correct(writer, target, drafts[accepted], position)
             return token
-        bonus = self.side.chance.at(position, Role.TARGET).categorical(target)
+        bonus = self.bonus(target, position)
         writer.number(bonus, self.side.common.target_bits)
         return bonus
 

@@ -1,7 +1,6 @@
 """`cloud`: the cloud's model alone, its tokens streamed: one trip for the whole answer (METHODS 2, "server LLM")."""
 
 from antiphon.config import NoOptions
-from antiphon.core.chance import Role
 from antiphon.core.rounding import exactly
 from antiphon.methods import accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
@@ -40,7 +39,7 @@ class CloudOnlyCloud:
         yield side.verifier.prefill()
         while transcript.finish is None:
             targets = yield from side.verifier.score([], exactly)
-            number = side.chance.at(transcript.position, Role.TARGET).categorical(targets.probs(0))
+            number = side.chance.race(transcript.position).winner(targets.probs(0))
             transcript.commit(number)
             side.verifier.commit([number])
             writer = Writer()

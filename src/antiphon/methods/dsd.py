@@ -10,10 +10,11 @@ from typing import Any
 from antiphon.core.acceptance import residual
 from antiphon.core.chance import Role
 from antiphon.core.distributions import Probs
+from antiphon.core.rounding import quantise_fixed
 from antiphon.errors import ProtocolError
 from antiphon.methods import accounting
-from antiphon.methods.base import Method
-from antiphon.methods.chain import ChainCloud, ChainDevice, Proposed
+from antiphon.methods.base import CloudSide, DeviceSide, Method
+from antiphon.methods.chain import ChainCloud, ChainDevice, PrecisionOptions, Proposed
 from antiphon.methods.drafter import Drafted
 from antiphon.wire.packing import Reader, Writer
 
@@ -28,14 +29,23 @@ class DenseProposed(Proposed):
 class DsdDevice(ChainDevice):
     """Sends whole distributions."""
 
+    def __init__(self, side: DeviceSide, options: PrecisionOptions) -> None:
+        super().__init__(side, options)
+        self._precision = options.draft_precision
+        self.quantise = quantise_fixed(self._precision)
+
     def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
         """One distribution a draft."""
         for draft in drafts:
-            writer.probabilities(draft.probs, self.options.draft_precision)
+            writer.probabilities(draft.probs, self._precision)
 
 
 class DsdCloud(ChainCloud[DenseProposed]):
     """Tests and resamples with whole distributions."""
+
+    def __init__(self, side: CloudSide, options: PrecisionOptions) -> None:
+        super().__init__(side, options)
+        self._precision = options.draft_precision
 
     def unpack(self, reader: Reader, numbers: Sequence[int]) -> list[DenseProposed]:
         """One distribution a draft."""
@@ -49,7 +59,7 @@ class DsdCloud(ChainCloud[DenseProposed]):
         return token
 
     def _proposed(self, reader: Reader, number: int, what: str) -> DenseProposed:
-        probs = reader.probabilities(self.side.common.size, self.options.draft_precision, f"the probabilities of {what}")
+        probs = reader.probabilities(self.side.common.size, self._precision, f"the probabilities of {what}")
         if probs[number] == 0:
             raise ProtocolError(f"{what} has probability 0, so it cannot have been drawn", "bad-probability")
         return DenseProposed(number, float(probs[number]), probs)

@@ -5,18 +5,19 @@ draft. Certain: fewer than half of 20 draws from the same logits, at temperature
 draft. What was committed alone goes up with the next draft, ids only. Not exact: those tokens are the small model's.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from antiphon.config import SamplingParams, UncertaintyOptions
 from antiphon.core.chance import Role
 from antiphon.core.distributions import process
+from antiphon.core.rounding import quantise_fixed
 from antiphon.errors import ProtocolError
 from antiphon.methods import accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.chain import ChainDevice
 from antiphon.methods.drafter import Drafted
-from antiphon.methods.dsd import DsdCloud, DsdDevice
+from antiphon.methods.dsd import DsdCloud
 from antiphon.methods.effects import Emitted, Exchanged, Kind
 from antiphon.vocabulary import bits_for
 from antiphon.wire.packing import Reader, Writer
@@ -30,6 +31,8 @@ class UncertaintyDevice(ChainDevice):
 
     def __init__(self, side: DeviceSide, options: UncertaintyOptions) -> None:
         super().__init__(side, options)
+        self.precision = options.draft_precision
+        self.quantise = quantise_fixed(self.precision)
         self._draws, self._uncertain = options.draws, options.uncertain
         self._unsent = self.side.transcript.remaining  # what the cloud knows to remain
 
@@ -57,8 +60,13 @@ class UncertaintyDevice(ChainDevice):
         return differing < self._uncertain * self._draws
 
 
-class UHlmDevice(UncertaintyDevice, DsdDevice):
+class UHlmDevice(UncertaintyDevice):
     """Sends the whole law of an uncertain draft."""
+
+    def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
+        """One distribution a draft, as `dsd`."""
+        for draft in drafts:
+            writer.probabilities(draft.probs, self.precision)
 
 
 class UncertaintyCloud(DsdCloud):

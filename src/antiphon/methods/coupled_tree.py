@@ -1,0 +1,49 @@
+"""`coupled-tree`: coupled drafting with token trees (METHODS 3). No probabilities on the wire.
+
+The children of a node are the first of the race over the device's law: the likeliest winners over the target. The cloud walks
+down as long as its own winner is among them. Up: ids. Down: the path and one token. The answer is that of `cloud` with the
+seed.
+"""
+
+from antiphon.config import CoupledTreeOptions
+from antiphon.core.chance import Stream
+from antiphon.core.distributions import Probs
+from antiphon.core.tree import TokenTree
+from antiphon.methods import accounting
+from antiphon.methods.base import DeviceSide, Method
+from antiphon.methods.coupled import Racing, RacingStream
+from antiphon.methods.tree import TreeCloud, TreeDevice
+
+
+class CoupledTreeDevice(TreeDevice):
+    """Drafts the first of the races."""
+
+    def __init__(self, side: DeviceSide, options: CoupledTreeOptions) -> None:
+        super().__init__(side, options)
+        self.draft_chance = Racing(side.chance)
+
+    def draw(self, stream: Stream, law: Probs, width: int) -> list[int]:
+        """The first `width` of the race."""
+        if not isinstance(stream, RacingStream):
+            raise TypeError("a coupled tree is drawn from races")
+        return stream.first(law, width)
+
+
+class CoupledTreeCloud(TreeCloud):
+    """Runs the races over the targets."""
+
+    def choose(self, tree: TokenTree, node: int, target: Probs, position: int) -> tuple[int, None] | tuple[None, int]:
+        """The child that is the winner, or the winner itself."""
+        token = self.bonus(target, position)
+        child = next((child for child in tree.children(node) if tree.numbers[child] == token), None)
+        return (None, token) if child is None else (child, None)
+
+    def bonus(self, target: Probs, position: int) -> int:
+        """The winner."""
+        return self.side.chance.race(position).winner(target)
+
+
+_SUMMARY = "a token tree up, ids only, the accepted path and one token down: both ends run the same races"
+COUPLED_TREE = Method(
+    "coupled-tree", _SUMMARY, True, CoupledTreeDevice, CoupledTreeCloud, options=CoupledTreeOptions, bits=accounting.ids_only
+)
