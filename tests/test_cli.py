@@ -128,7 +128,7 @@ WITH_TOY = ("generate", "--model", "toy-device", "x")
         ((*WITH_TOY, "--cloud", "http://127.0.0.1:1"), "is no WebSocket address"),
         (
             (*WITH_TOY, "--method", "telepathy"),
-            "there is no method 'telepathy': use one of cloud, cu-hlm, ",
+            "there is no method 'telepathy': use one of cloud, coupled, coupled-tree, ",
         ),
         ((*WITH_TOY, "--draft-length", "0"), "draft length must be 1 to 16, not 0"),
         ((*WITH_TOY, "--precision", "8"), "precision must be 16 or 32 bits, not 8"),

@@ -168,6 +168,22 @@ def test_truncated_laws_on_real_frames(smollm2: Model, gemma3: Model) -> None:
     together(smollm2, gemma3, test)
 
 
+@pytest.mark.parametrize("temperature", [0.3, 1.0])
+def test_coupled_text_is_that_of_cloud_with_the_seed(smollm2: Model, gemma3: Model, temperature: float) -> None:
+    """Chains: no difference at all (passes of at most 7 tokens). Trees: a difference must be a measured near tie."""
+
+    async def test(device: Device, connection: Connection) -> None:
+        for index, prompt in enumerate(real_prompts()):
+            chain = find("coupled").options_from({"draft_length": 1 + index % 6})
+            tree = find("coupled-tree").options_from({"expansion": ("2", "2,2", "4,2,1")[index % 3]})
+            for method, options in (("coupled", chain), ("coupled-tree", tree)):
+                asked = Request(prompt, method, options, SamplingParams(temperature=temperature), max_tokens=24, seed=index)
+                found = await check(device, asked, await device.generate(asked, connection), connection)
+                assert found.equal or (method == "coupled-tree" and found.near_tie), f"{method}: {found.sentence()}"
+
+    together(smollm2, gemma3, test)
+
+
 @pytest.mark.parametrize("method", ["tslt", "tslt-tree"])
 def test_another_precision_of_the_same_model(smollm2_other_precision: Model, smollm2: Model, method: str) -> None:
     """Equal tokenizers, so every token is common; the drafter knows the target well, and greedy text is the target's own."""

@@ -47,7 +47,7 @@ def refusal(**changes: object) -> str:
     [
         (
             {"method": "telepathy"},
-            "there is no method 'telepathy': use one of cloud, cu-hlm, ",
+            "there is no method 'telepathy': use one of cloud, coupled, coupled-tree, ",
         ),
         ({"method": "device"}, "there is no method 'device'"),
         ({"prompt": ""}, "the prompt is empty: give at least one character"),

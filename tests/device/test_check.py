@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from antiphon.config import ChainOptions
+from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits
 from antiphon.device.check import Check, check, probe
 from antiphon.device.connection import Connection
@@ -15,16 +16,22 @@ from links import linked, request
 
 def widen(noise: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the toys logits that depend on the width of a pass, as some real models have."""
-    plain = ToyContext.extend
+    plain, tree = ToyContext.extend, ToyContext.grow
+
+    def moved(logits: Logits, width: int) -> Logits:
+        if width < 2 or not len(logits):
+            return logits
+        signs = np.where(np.arange(logits.shape[1]) % 2 == 0, 1, -1)
+        return (logits + noise * signs).astype(np.float32)
 
     def extend(self: ToyContext, tokens: list[int], rows: int = 1) -> Logits:
-        logits = plain(self, tokens, rows)
-        if len(tokens) > 1 and rows:
-            signs = np.where(np.arange(logits.shape[1]) % 2 == 0, 1, -1)
-            logits = (logits + noise * signs).astype(np.float32)
-        return logits
+        return moved(plain(self, tokens, rows), len(tokens))
+
+    def grow(self: ToyContext, tokens: list[int], parents: list[int]) -> Logits:
+        return moved(tree(self, tokens, parents), len(tokens))
 
     monkeypatch.setattr(ToyContext, "extend", extend)
+    monkeypatch.setattr(ToyContext, "grow", grow)
 
 
 def checked(noise: float, seeds: range, monkeypatch: pytest.MonkeyPatch) -> list[Check]:
@@ -51,6 +58,45 @@ def test_a_near_tie_is_told_from_a_fault(monkeypatch: pytest.MonkeyPatch) -> Non
         assert one.gap <= 2 * 0.2 + 1e-3
         assert one.narrow_logits is not None
         assert "near tie within measured noise" in one.sentence()
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
+def test_coupled_drafting_is_checked_at_any_temperature(
+    method: str, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where noise moves the logits a race can end another way, and the check says that it was close."""
+    widen(0.2, monkeypatch)
+
+    async def test(device: Device, connection: Connection) -> list[Check]:
+        found = []
+        for seed in range(12):
+            asked = request(method, temperature=temperature, tokens=30, prompt=f"{seed} the ", seed=seed)
+            result = await device.generate(asked, connection)
+            found.append(await check(device, asked, result, connection))
+        return found
+
+    different = [one for one in linked(test) if not one.equal]
+    assert different, "the noise must flip a token somewhere, or this test shows nothing"
+    assert all(one.near_tie for one in different)
+
+
+@pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
+def test_a_fault_of_coupled_drafting_is_seen(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cloud that draws its own noise."""
+    name = {"coupled": "coupled.CoupledCloud", "coupled-tree": "coupled_tree.CoupledTreeCloud"}[method]
+    monkeypatch.setattr(
+        f"antiphon.methods.{name}.bonus",
+        lambda self, target, position: PhiloxChance(99).race(position).winner(target),
+    )
+
+    async def test(device: Device, connection: Connection) -> None:
+        asked = request(method, temperature=1.0, tokens=30)
+        found = await check(device, asked, await device.generate(asked, connection), connection)
+        assert not found.equal
+        assert found.near_tie is False
+
+    linked(test)
 
 
 def test_no_noise_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:

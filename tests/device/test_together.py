@@ -283,6 +283,8 @@ def test_every_method_has_its_options() -> None:
         "dssd": "SplitOptions",
         "xcosd": "SplitOptions",
         "xcosd-e": "CandidateOptions",
+        "coupled": "CoupledOptions",
+        "coupled-tree": "CoupledTreeOptions",
         "tslt": "TsltOptions",
         "tslt-tree": "TreeOptions",
         "gr": "ChainOptions",

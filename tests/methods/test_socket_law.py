@@ -151,6 +151,8 @@ def pooled(law: Law, least: float) -> dict[tuple[int, ...], tuple[int, ...]]:
 
 CASES = {
     "cloud": ("cloud", {}),
+    "coupled": ("coupled", {}),
+    "coupled-tree": ("coupled-tree", {"expansion": "3,2"}),
     "dsd": ("dsd", {}),
     "tslt": ("tslt", FEW),
     "tslt-tree": ("tslt-tree", TREE),

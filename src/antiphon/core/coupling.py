@@ -17,9 +17,9 @@ ROLE = 7
 class Noise:
     """Races from the raw output of numpy's Philox4x64-10, which is stable across platforms and numpy versions.
 
-    The key is (seed, ROLE), the counter (block, 0, position, 0); token n has output n mod 4 of block n // 4. Of a raw number r
-    the uniform number is ((r >> 12) + 1/2) / 2^52, exact in float64, never 0 and never 1 (a bit more would round up to 1), and
-    E = -log of it, between 1.1e-16 and 36.8.
+    The key is (seed, ROLE); token n has word n mod 4 of the counter (n // 4 + 1, 0, position, 0). Of a raw number r the uniform
+    number is ((r >> 12) + 1/2) / 2^52, exact in float64, never 0 and never 1 (with one bit more the last would round up to 1),
+    and E = -log of it, between 1.1e-16 and 36.8.
     """
 
     def __init__(self, seed: int) -> None:
@@ -31,9 +31,13 @@ class Noise:
         """The race at a target position (the index of a token in the answer)."""
         return NoiseRace(self, position)
 
+    def handicap(self, position: int, token: int) -> float:
+        """The log E of a token: at temperature T it wins if its logit less T times this is the largest."""
+        return float(np.log(-np.log(self.uniform(position, token + 1)[token])))
+
     def uniform(self, position: int, count: int) -> NDArray[np.float64]:
         """The uniform numbers of tokens 0 to count - 1: float64, shape (count,), in (0, 1)."""
-        self._state["state"]["counter"][:] = (0, 0, position, 0)
+        self._state["state"]["counter"][:] = (0, 0, position, 0)  # numpy adds 1 before the first block
         self._generator.state = self._state
         raw: NDArray[np.uint64] = self._generator.random_raw(count)
         raw >>= np.uint64(12)

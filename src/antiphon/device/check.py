@@ -1,10 +1,12 @@
 """`--check`: is an answer the very one that the cloud's model alone writes? And if not, is it a near tie or a fault?
 
-At temperature 0 every exact method must print the text of `cloud`. Logits of one model can differ in the last digits with
-the width of a pass, so two tokens that score almost the same may change places: that, and only that, is a near tie. It is
-judged by measured noise: the cloud scores the common beginning by both widths, and a gap that the largest difference of two
-logits can bridge (twice the noise) is a near tie. Any other difference is a fault. A cloud that served others at the same
-time keeps their cells between ours, which moves logits like a wider pass does; so then the wide reading has passes of
+At temperature 0 every exact method must print the text of `cloud`. Coupled drafting must with the same seed at any
+temperature T, where the token wins whose logit less T log E is the largest, E its noise (METHODS 3); what is said of logits
+below then goes for that difference. Logits of one model can differ in the last digits with the width of a pass, so two tokens
+that score almost the same may change places: that, and only that, is a near tie. It is judged by measured noise: the cloud
+scores the common beginning by both widths, and a gap that the largest difference of two logits can bridge (twice the noise) is
+a near tie. Any other difference is a fault. A cloud that served others at the same time keeps their cells between ours, and a
+tree leaves gaps between them, which moves logits like a wider pass does; so then the wide reading has passes of at least
 SHARED_WIDTH and begins SHARED_REREAD tokens before the prompt's end.
 """
 
@@ -12,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from antiphon.config import MAX_DRAFT_LENGTH, NoOptions, Request
 from antiphon.core.chance import PhiloxChance
+from antiphon.core.coupling import Noise
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device, drive_session
@@ -51,10 +54,11 @@ class Check:
 
 def require_checkable(request: Request) -> None:
     """Raise UsageError unless `request` must give the same tokens as `cloud`."""
-    if not find(request.method).exact:
+    method = find(request.method)
+    if not method.exact:
         raise UsageError(f"--check compares with `cloud`, which {request.method} does not promise to equal: use an exact one")
-    if request.sampling.temperature != 0:
-        raise UsageError("--check compares tokens, which only --temperature 0 makes equal for this method")
+    if request.sampling.temperature != 0 and not method.coupled:
+        raise UsageError(f"--check compares tokens, which only --temperature 0 makes equal for {method.name}: or use coupled")
 
 
 async def check(device: Device, request: Request, result: Result, connection: Connection) -> Check:
@@ -68,10 +72,14 @@ async def check(device: Device, request: Request, result: Result, connection: Co
     if not ours or not theirs:
         return Check(equal=False, first_difference=index, near_tie=False)
     shared = result.shared or reference.shared
-    width = max(SHARED_WIDTH, _width(request)) if shared else _width(request)
-    reread = SHARED_REREAD if shared else 0
+    scattered = shared or hasattr(request.options, "nodes")
+    width = max(SHARED_WIDTH, _width(request)) if scattered else _width(request)
+    reread = SHARED_REREAD if scattered else 0
     question = Question(tuple(reference.answer.numbers[:index]), (ours[0], theirs[0]), width, reread)
-    return _judged(index, shared, await probe(connection, request, question))
+    seen = await probe(connection, request, question)
+    noise, temperature = Noise(result.seed), request.sampling.temperature
+    handicaps = (temperature * noise.handicap(index, ours[0]), temperature * noise.handicap(index, theirs[0]))
+    return _judged(index, shared, _raced(seen, handicaps) if temperature else seen)
 
 
 async def probe(connection: Connection, request: Request, question: Question) -> Probed:
@@ -93,6 +101,11 @@ def first_difference(first: list[int], second: list[int]) -> int | None:
         return None
     shorter = min(len(first), len(second))
     return next((index for index in range(shorter) if first[index] != second[index]), shorter)
+
+
+def _raced(seen: Probed, handicaps: tuple[float, float]) -> Probed:
+    narrow, wide = ((row[0] - handicaps[0], row[1] - handicaps[1]) for row in (seen.narrow, seen.wide))
+    return Probed(seen.shares, narrow, wide, seen.noise)
 
 
 def _judged(index: int, shared: bool, seen: Probed) -> Check:

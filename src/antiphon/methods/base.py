@@ -92,7 +92,7 @@ class Method:
 
     exact: the emitted tokens have the cloud model's own law. drafts: it needs a model on the device. cloud: None if the
     device works alone. options: the dataclass of its options; its defaults are the method's. bits: the closed form of what
-    crosses the link, if there is one.
+    crosses the link, if there is one. coupled: with the same seed it writes the very tokens of `cloud`, at any temperature.
     """
 
     name: str
@@ -103,6 +103,7 @@ class Method:
     drafts: bool = True
     options: type = ChainOptions
     bits: ClosedForm | None = None
+    coupled: bool = False
 
     def options_from(self, given: Mapping[str, object]) -> Any:
         """The options of this method, with those of `given` that it has. Raises UsageError for a value that does not fit."""

@@ -90,4 +90,6 @@ class CoupledCloud(ChainCloud[Proposed]):
 
 
 _SUMMARY = "ids up, a count and one token down: both ends run the same races"
-COUPLED = Method("coupled", _SUMMARY, True, CoupledDevice, CoupledCloud, options=CoupledOptions, bits=accounting.ids_only)
+COUPLED = Method(
+    "coupled", _SUMMARY, True, CoupledDevice, CoupledCloud, options=CoupledOptions, bits=accounting.ids_only, coupled=True
+)

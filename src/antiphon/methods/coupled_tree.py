@@ -14,6 +14,9 @@ from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.coupled import Racing, RacingStream
 from antiphon.methods.tree import TreeCloud, TreeDevice
 
+COOLEST = 0.05
+"""The lowest temperature of a drafting law: at 0 it has one token, but the runners-up are wanted too. Any law will do here."""
+
 
 class CoupledTreeDevice(TreeDevice):
     """Drafts the first of the races."""
@@ -21,6 +24,7 @@ class CoupledTreeDevice(TreeDevice):
     def __init__(self, side: DeviceSide, options: CoupledTreeOptions) -> None:
         super().__init__(side, options)
         self.draft_chance = Racing(side.chance)
+        self.drafter.warm(COOLEST)
 
     def draw(self, stream: Stream, law: Probs, width: int) -> list[int]:
         """The first `width` of the race."""
@@ -45,5 +49,12 @@ class CoupledTreeCloud(TreeCloud):
 
 _SUMMARY = "a token tree up, ids only, the accepted path and one token down: both ends run the same races"
 COUPLED_TREE = Method(
-    "coupled-tree", _SUMMARY, True, CoupledTreeDevice, CoupledTreeCloud, options=CoupledTreeOptions, bits=accounting.ids_only
+    "coupled-tree",
+    _SUMMARY,
+    True,
+    CoupledTreeDevice,
+    CoupledTreeCloud,
+    options=CoupledTreeOptions,
+    bits=accounting.ids_only,
+    coupled=True,
 )

@@ -49,6 +49,10 @@ class Drafter:
         self._history = self._numbers_of(prompt)  # wire numbers, for the penalties
         self.exhausted = not self._tokens  # nothing to condition on: a prompt that this tokenizer cannot spell
 
+    def warm(self, temperature: float) -> None:
+        """Draft at this temperature at least; only for a method whose answer does not depend on the draft laws."""
+        self._sampling = replace(self._sampling, temperature=max(temperature, self._sampling.temperature))
+
     def draft(
         self, count: int, position: int, chance: Chance, quantise: Quantise, is_end: Callable[[int], bool]
     ) -> Generator[Step, Logits, list[Drafted]]:
