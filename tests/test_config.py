@@ -9,6 +9,8 @@ from antiphon.config import (
     MAX_DRAFT_LENGTH,
     CandidateOptions,
     ChainOptions,
+    CoupledOptions,
+    CoupledTreeOptions,
     Limits,
     ModelConfig,
     NoOptions,
@@ -16,6 +18,8 @@ from antiphon.config import (
     SamplingParams,
     ServeConfig,
     SplitOptions,
+    TreeOptions,
+    TsltOptions,
     UncertaintyOptions,
 )
 from antiphon.errors import UsageError
@@ -52,6 +56,25 @@ BAD_CANDIDATES = [
     ("candidates", 32, "candidates must be 1 to 31, or 0 (auto), not 32"),
     ("iterations", 0, "iterations must be 1 to 64, not 0"),
     ("iterations", 65, "iterations must be 1 to 64, not 65"),
+]
+BAD_SPARSE = [
+    ("draft_precision", 24, "draft precision must be 8, 16 or 32 bits, not 24"),
+    ("truncate", "k=0", "truncate must be k=NUMBER from 1 on, p=SHARE above 0 and at most 1, or off, not 'k=0'"),
+    ("truncate", "k=many", "truncate must be k=NUMBER"),
+    ("truncate", "p=1.5", "truncate must be k=NUMBER"),
+    ("truncate", "p=nan", "truncate must be k=NUMBER"),
+    ("truncate", "off=1", "truncate must be k=NUMBER"),
+    ("truncate", "", "truncate must be k=NUMBER"),
+    ("wire", "loose", "wire must be delta, plain or tight, not 'loose'"),
+]
+BAD_TREES = [
+    ("expansion", "", "expansion must be numbers from 1 on with commas between, not ''"),
+    ("expansion", "2,,2", "expansion must be numbers from 1 on"),
+    ("expansion", "2,0", "expansion must be numbers from 1 on"),
+    ("expansion", "2,-1", "expansion must be numbers from 1 on"),
+    ("expansion", ",".join("1" * 17), "expansion must be numbers from 1 on"),
+    ("expansion", "4,4,4", "a tree may have at most 63 nodes, but 4,4,4 has 84"),
+    ("expansion", "64", "a tree may have at most 63 nodes, but 64 has 64"),
 ]
 BAD_UNCERTAINTY = [
     ("draft_precision", 24, "draft precision must be 16 or 32 bits, not 24"),
@@ -90,6 +113,11 @@ BAD = [
     *((ChainOptions, {}, *case) for case in BAD_OPTIONS),
     *((CandidateOptions, {}, *case) for case in BAD_CANDIDATES),
     *((UncertaintyOptions, {}, *case) for case in BAD_UNCERTAINTY),
+    *((TsltOptions, {}, *case) for case in BAD_SPARSE),
+    (TsltOptions, {"wire": "tight"}, "draft_precision", 32, "wire tight needs a draft precision of 8 or 16 bits"),
+    *((TreeOptions, {}, *case) for case in (*BAD_SPARSE, *BAD_TREES)),
+    *((CoupledTreeOptions, {}, *case) for case in BAD_TREES),
+    (CoupledOptions, {}, "draft_length", 0, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, not 0"),
     *((ModelConfig, {"name": "toy"}, *case) for case in BAD_MODEL),
     *((Limits, {}, *case) for case in BAD_LIMITS),
     *((ServeConfig, {}, *case) for case in BAD_SERVE),
@@ -111,6 +139,9 @@ GOOD = [
     (ChainOptions, {"draft_length": 1, "draft_precision": 16}),
     (SplitOptions, {"draft_length": MAX_DRAFT_LENGTH, "draft_precision": 32, "precision": 32}),
     (CandidateOptions, {"candidates": 31, "iterations": 64}),
+    (TsltOptions, {"truncate": "p=1", "wire": "tight", "draft_precision": 16, "draft_length": MAX_DRAFT_LENGTH}),
+    (TreeOptions, {"truncate": "off", "expansion": "63", "draft_precision": 32}),
+    (CoupledTreeOptions, {"expansion": "1"}),
     (UncertaintyOptions, {"draws": 1, "uncertain": 0.0, "kept": 1}),
     (ModelConfig, {"name": "toy", "context": 16, "threads": 1024}),
     (ModelConfig, {"name": "toy", "context": 2**20, "threads": 0}),

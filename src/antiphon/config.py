@@ -4,7 +4,7 @@ import math
 import operator
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from antiphon.errors import UsageError
 
@@ -173,33 +173,34 @@ MAX_TREE_NODES = 63
 """Nodes of a token tree at most: with the token before it, one pass of a model's batch of logits."""
 
 
-class WithTree(Protocol):
-    """What the options of every tree method have."""
+class WithTree:
+    """What the options of every tree method have besides their fields: the shape that `expansion` names."""
+
+    __slots__ = ()
+    expansion: str
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Children of a node at each depth."""
-        ...
+        parts = self.expansion.split(",")
+        fits = all(part.strip().isascii() and part.strip().isdigit() and int(part) > 0 for part in parts)
+        sentence = f"expansion must be numbers from 1 on with commas between, not {self.expansion!r}"
+        _require(fits and len(parts) <= 16, sentence)
+        return tuple(int(part) for part in parts)
 
+    @property
+    def nodes(self) -> int:
+        """Nodes of a full tree."""
+        return sum(accumulate(self.widths, operator.mul))
 
-def _widths(expansion: str) -> tuple[int, ...]:
-    parts = expansion.split(",")
-    fits = all(part.strip().isascii() and part.strip().isdigit() and int(part) > 0 for part in parts)
-    _require(fits and len(parts) <= 16, f"expansion must be numbers from 1 on with commas between, not {expansion!r}")
-    return tuple(int(part) for part in parts)
-
-
-def _nodes(expansion: str) -> int:
-    return sum(accumulate(_widths(expansion), operator.mul))
-
-
-def _require_tree(expansion: str) -> None:
-    nodes = _nodes(expansion)
-    _require(nodes <= MAX_TREE_NODES, f"a tree may have at most {MAX_TREE_NODES} nodes, but {expansion} has {nodes}")
+    def require_fit(self) -> None:
+        """Raise UsageError if it is no tree, or too large a one."""
+        fits = self.nodes <= MAX_TREE_NODES
+        _require(fits, f"a tree may have at most {MAX_TREE_NODES} nodes, but {self.expansion} has {self.nodes}")
 
 
 @dataclass(frozen=True, slots=True)
-class TreeOptions(SparseOptions):
+class TreeOptions(SparseOptions, WithTree):
     """Options of `tslt-tree`: children of each node by depth, and whether they are drawn with replacement."""
 
     expansion: str = "2,2,2"
@@ -207,37 +208,17 @@ class TreeOptions(SparseOptions):
 
     def __post_init__(self) -> None:
         SparseOptions.__post_init__(self)
-        _require_tree(self.expansion)
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Children of a node at each depth."""
-        return _widths(self.expansion)
-
-    @property
-    def nodes(self) -> int:
-        """Nodes of a full tree."""
-        return _nodes(self.expansion)
+        self.require_fit()
 
 
 @dataclass(frozen=True, slots=True)
-class CoupledTreeOptions:
+class CoupledTreeOptions(WithTree):
     """Options of `coupled-tree`: children of each node by depth."""
 
     expansion: str = "2,2,2"
 
     def __post_init__(self) -> None:
-        _require_tree(self.expansion)
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Children of a node at each depth."""
-        return _widths(self.expansion)
-
-    @property
-    def nodes(self) -> int:
-        """Nodes of a full tree."""
-        return _nodes(self.expansion)
+        self.require_fit()
 
 
 @dataclass(frozen=True, slots=True)
