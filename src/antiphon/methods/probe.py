@@ -96,14 +96,16 @@ def _question(message: Probe, common: CommonVocabulary) -> Question:
 def _scored(
     verifier: Verifier, numbers: Sequence[int], width: int, look: Callable[[Logits], None]
 ) -> Generator[Any, Any, Logits]:
-    """Look at the logits after the prompt and after each token, read in passes of at most `width`.
+    """Look at the logits after the prompt and after each token, read in passes of `width`; the first may be less wide.
 
-    Returns those of the last KEPT positions: (at most KEPT, V), for a row of a large vocabulary is a megabyte.
+    So the last positions, where a difference would show, come from a pass of full width. Returns the logits of the last KEPT
+    positions: (at most KEPT, V), for a row of a large vocabulary is a megabyte.
     """
     kept: deque[Logits] = deque(maxlen=KEPT)
     done, start = 0, verifier.length
     while done <= len(numbers):
-        drafts = numbers[done : done + width - 1]
+        left = len(numbers) + 1 - done
+        drafts = numbers[done : done + (left % width or width) - 1]
         targets = yield from verifier.score(drafts, exactly)
         for row in targets.logits:
             look(row)
