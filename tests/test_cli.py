@@ -135,7 +135,7 @@ WITH_TOY = ("generate", "--model", "toy-device", "x")
         ((*WITH_TOY, "--temperature", "-1"), "temperature must be between 0 and 100, not -1.0"),
         ((*WITH_TOY, "--top-p", "0"), "top-p must be above 0 and at most 1 (off), not 0.0"),
         ((*WITH_TOY, "--max-tokens", "0"), "max-tokens must be at least 1, not 0"),
-        ((*WITH_TOY, "--check"), "--check compares tokens, which only --temperature 0 makes equal for this method"),
+        ((*WITH_TOY, "--check"), "--check compares tokens, which only --temperature 0 makes equal for xcosd-e: or use coupled"),
         ((*WITH_TOY, "--method", "device", "--check"), "--check compares with `cloud`, which device does not promise to equal"),
         (("generate", "--model", "toy-device", "--method", "device", ""), "the prompt is empty"),
         (("generate", "--model", "toy-nothing", "--method", "device", "x"), "there is no toy model 'toy-nothing'"),
