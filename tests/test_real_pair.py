@@ -58,10 +58,11 @@ def test_the_common_vocabulary(smollm2: Model, gemma3: Model) -> None:
 
 @pytest.mark.parametrize("method", ["dsd", "dssd", "xcosd", "xcosd-e", "tslt"])
 def test_greedy_text_is_the_clouds_own(smollm2: Model, gemma3: Model, method: str) -> None:
-    """Ten real prompts, 48 tokens, draft lengths 1 to 6: no difference at all (passes of at most 7 tokens)."""
+    """Ten real prompts (five, one of each kind, for later methods), 48 tokens, draft lengths 1 to 6: no difference at all."""
 
     async def test(device: Device, connection: Connection) -> None:
-        for index, prompt in enumerate(real_prompts()):
+        prompts = real_prompts() if method in ("dsd", "dssd") else real_prompts()[::2]
+        for index, prompt in enumerate(prompts):
             options = find(method).options_from({"draft_length": 1 + (index + 2) % 6})
             asked = Request(prompt, method, options, SamplingParams(temperature=0), max_tokens=48)
             result = await device.generate(asked, connection)
@@ -173,7 +174,7 @@ def test_coupled_text_is_that_of_cloud_with_the_seed(smollm2: Model, gemma3: Mod
     """Chains: no difference at all (passes of at most 7 tokens). Trees: a difference must be a measured near tie."""
 
     async def test(device: Device, connection: Connection) -> None:
-        for index, prompt in enumerate(real_prompts()):
+        for index, prompt in enumerate(real_prompts()[1::2]):
             chain = find("coupled").options_from({"draft_length": 1 + index % 6})
             tree = find("coupled-tree").options_from({"expansion": ("2", "2,2", "4,2,1")[index % 3]})
             for method, options in (("coupled", chain), ("coupled-tree", tree)):
