@@ -91,6 +91,10 @@ class SplitOptions(ChainOptions):
         _require_bits("precision", self.precision)
 
 
+MAX_CANDIDATES = 31
+"""Candidates in one message of `xcosd-e` at most: with none, a count of 5 bits."""
+
+
 @dataclass(frozen=True, slots=True)
 class CandidateOptions(SplitOptions):
     """Options of `xcosd-e`: candidates a message (K; 0 is auto), and how many messages of them (M) before a whole law."""
@@ -100,7 +104,8 @@ class CandidateOptions(SplitOptions):
 
     def __post_init__(self) -> None:
         SplitOptions.__post_init__(self)
-        _require(0 <= self.candidates <= 31, f"candidates must be 1 to 31, or 0 (auto), not {self.candidates}")
+        fits = 0 <= self.candidates <= MAX_CANDIDATES
+        _require(fits, f"candidates must be 1 to {MAX_CANDIDATES}, or 0 (auto), not {self.candidates}")
         _require(1 <= self.iterations <= 64, f"iterations must be 1 to 64, not {self.iterations}")
 
 
@@ -247,6 +252,12 @@ class UncertaintyOptions:
 
 Options: TypeAlias = NoOptions | ChainOptions | SparseOptions | CoupledOptions | CoupledTreeOptions | UncertaintyOptions
 """Options of any method."""
+
+
+def most_drafts(options: Options) -> int:
+    """Tokens that a round drafts at most: the nodes of a tree, or the length of a chain; 0 for a method that drafts none."""
+    drafts: int = getattr(options, "nodes", getattr(options, "draft_length", 0))
+    return drafts
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from antiphon.bench.texts import Pair, laws, read_prompts
 from antiphon.bench.truncation import Plan, Report, Row, run, table
 from antiphon.cli import main
 from antiphon.config import ModelConfig, SamplingParams
+from antiphon.core.acceptance import acceptance_rate
 from antiphon.core.chance import PhiloxChance, Role
-from antiphon.core.tree import acceptance_rate
 from antiphon.errors import UsageError
 from antiphon.models.base import spell
 from antiphon.models.toy import named_toy

@@ -8,11 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from antiphon.core.acceptance import accept_child, residual
+from antiphon.core.acceptance import accept_child, acceptance_rate, residual
 from antiphon.core.chance import Chance, PhiloxChance, Role
 from antiphon.core.distributions import Probs, one_hot, total_variation
 from antiphon.core.enumeration import output_law
-from antiphon.core.tree import ROOT, TokenTree, acceptance_rate, draw_children, without
+from antiphon.core.tree import ROOT, TokenTree, draw_children, without
 from anylaw import distributions
 
 BOTH = pytest.mark.parametrize("replacement", [False, True], ids=["without", "with"])

@@ -19,10 +19,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams, SparseOptions, Truncation
-from antiphon.core.acceptance import residual
+from antiphon.core.acceptance import acceptance_rate, residual
 from antiphon.core.distributions import Probs, process, total_variation, truncated
 from antiphon.core.rounding import LogRatios, quantise_ratios, ratios_of
-from antiphon.core.tree import acceptance_rate
 from antiphon.methods.effects import Exchanged
 from antiphon.methods.tslt import Sparsifier
 from antiphon.models.base import Model, spell

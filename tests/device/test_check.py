@@ -1,9 +1,11 @@
 """What `--check` calls a near tie, and what a fault: by the noise that the cloud measured, not by a constant."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from antiphon.config import ChainOptions
+from antiphon.config import ChainOptions, NoOptions, Request, TreeOptions, UncertaintyOptions, most_drafts
 from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits
 from antiphon.device.check import Check, check, probe
@@ -11,6 +13,7 @@ from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.methods.probe import Question
 from antiphon.models.toy import ToyContext, named_toy
+from antiphon.wire.messages import Probed
 from links import linked, request
 
 
@@ -132,7 +135,29 @@ def test_a_short_continuation_is_read_another_way_too(monkeypatch: pytest.Monkey
 
 
 def test_the_width_that_is_probed_is_that_of_the_method() -> None:
-    from antiphon.device.check import _width
+    assert most_drafts(request("dssd", draft_length=5).options) == 5
+    assert most_drafts(ChainOptions()) == ChainOptions().draft_length
+    assert most_drafts(TreeOptions(expansion="4,2,1")) == 4 + 8 + 8
+    assert most_drafts(UncertaintyOptions()) == 1
+    assert most_drafts(NoOptions()) == 0
 
-    assert _width(request("dssd", draft_length=5)) == 6
-    assert ChainOptions().draft_length + 1 == _width(request("dsd"))
+
+def test_a_tree_with_options_of_its_own_accord_is_read_again_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees leave gaps between cells; a request that names no options has a tree all the same."""
+    asked_for: list[Question] = []
+
+    async def watched(connection: Connection, asked: Request, question: Question) -> Probed:
+        asked_for.append(question)
+        return await probe(connection, asked, question)
+
+    monkeypatch.setattr("antiphon.device.check.probe", watched)
+    widen(0.2, monkeypatch)
+
+    async def test(device: Device, connection: Connection) -> None:
+        for seed in range(12):
+            asked = replace(request("coupled-tree", temperature=1.0, tokens=30, seed=seed), options=None)
+            await check(device, asked, await device.generate(asked, connection), connection)
+
+    linked(test)
+    assert asked_for
+    assert all(question.reread > 0 and question.width >= 16 for question in asked_for)

@@ -14,9 +14,8 @@ from msgspec import inspect
 
 import antiphon
 from antiphon import vocabulary
-from antiphon.config import MAX_DRAFT_LENGTH, CandidateOptions, Limits, SamplingParams, UncertaintyOptions
+from antiphon.config import MAX_CANDIDATES, MAX_DRAFT_LENGTH, CandidateOptions, Limits, SamplingParams, UncertaintyOptions
 from antiphon.core.distributions import one_hot
-from antiphon.core.resampling import MAX_CANDIDATES
 from antiphon.core.rounding import FloatRatios, LogRatios, from_fixed_point
 from antiphon.net.websocket import header_bytes
 from antiphon.vocabulary import Vocabulary, common_vocabulary

@@ -6,9 +6,9 @@ from importlib.util import find_spec
 import numpy as np
 
 from antiphon.config import SparseOptions, Truncation
-from antiphon.core.acceptance import residual
+from antiphon.core.acceptance import acceptance_rate, residual
 from antiphon.core.distributions import Probs, total_variation, truncated
-from antiphon.core.tree import acceptance_rate, without
+from antiphon.core.tree import without
 from antiphon.methods.tslt import Sparsifier, sparse_codec
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.packing import Writer

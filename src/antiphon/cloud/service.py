@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from antiphon.config import MAX_DRAFT_LENGTH, Limits
+from antiphon.config import Limits, most_drafts
 from antiphon.core.chance import PhiloxChance
 from antiphon.errors import CapacityError, ModelError, UsageError
 from antiphon.methods import METHODS, PROBES, find
@@ -73,7 +73,7 @@ class Cloud:
         method, options = self._method(opening)
         self._check(opening)
         prompt = await self.worker.run(lambda: prompt_ids(self.model, opening.prompt, chat=opening.chat))
-        cells = len(prompt) + opening.max_tokens + getattr(options, "nodes", MAX_DRAFT_LENGTH)
+        cells = len(prompt) + opening.max_tokens + most_drafts(options)
         self._reserve(cells, len(prompt))
         try:
             context = await self.worker.run(self.model.open)

@@ -11,11 +11,9 @@ max(1 - p(z) / q(z), 0). The draft x that was rejected has q(x) < p(x), so it ne
 
 import numpy as np
 
+from antiphon.config import MAX_CANDIDATES
 from antiphon.core.distributions import Probs
 from antiphon.core.rounding import Quantise, Ratios
-
-MAX_CANDIDATES = 31
-"""Candidates in one message at most."""
 
 
 def lumped(target_probs: Probs, size: int) -> Probs:

@@ -6,8 +6,6 @@ which is no node. Children that were drawn twice (with replacement) share a node
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from antiphon.core.chance import Stream
 from antiphon.core.distributions import Probs
 
@@ -85,39 +83,3 @@ def draw_children(stream: Stream, law: Probs, count: int, *, replacement: bool) 
         drawn.append(stream.categorical(rest))
         rest = law if replacement else without(rest, drawn[-1])
     return drawn
-
-
-def acceptance_rate(target: Probs, law: Probs, count: int, *, replacement: bool) -> float:
-    """The probability that one of `count` children is accepted, in closed form.
-
-    Both laws may have different lengths; the shorter one counts as 0 beyond its end. With replacement it takes `count` steps
-    (TSLT section 4.3); without, a sum over the children that can be drawn first, so it is for small counts.
-    """
-    size = max(len(target), len(law))
-    padded = np.pad(target, (0, size - len(target))), np.pad(law, (0, size - len(law)))
-    return _rate_with(*padded, count) if replacement else _rate_without(*padded, count)
-
-
-def _rate_with(target: Probs, law: Probs, count: int) -> float:
-    missed, rest = 1.0, target
-    for _ in range(count):
-        missed *= 1.0 - float(np.minimum(rest, law).sum())
-        rest = _residual(rest, law)
-    return 1.0 - missed
-
-
-def _rate_without(target: Probs, law: Probs, count: int) -> float:
-    accepted = float(np.minimum(target, law).sum())
-    if count == 1:
-        return accepted
-    rest = _residual(target, law)
-    for number in np.flatnonzero(law > target).tolist():
-        if (left := without(law, number)) is not None:
-            accepted += float(law[number] - target[number]) * _rate_without(rest, left, count - 1)
-    return accepted
-
-
-def _residual(target: Probs, law: Probs) -> Probs:
-    rest: Probs = np.clip(target - law, 0.0, None)
-    mass = rest.sum()
-    return rest / mass if mass > 0 else target

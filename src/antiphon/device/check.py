@@ -12,7 +12,7 @@ SHARED_WIDTH and begins SHARED_REREAD tokens before the prompt's end.
 
 from dataclasses import dataclass, replace
 
-from antiphon.config import MAX_DRAFT_LENGTH, NoOptions, Request
+from antiphon.config import NoOptions, Request, WithTree, most_drafts
 from antiphon.core.chance import PhiloxChance
 from antiphon.core.coupling import Noise
 from antiphon.device.answer import Result
@@ -72,8 +72,10 @@ async def check(device: Device, request: Request, result: Result, connection: Co
     if not ours or not theirs:
         return Check(equal=False, first_difference=index, near_tie=False)
     shared = result.shared or reference.shared
-    scattered = shared or hasattr(request.options, "nodes")
-    width = max(SHARED_WIDTH, _width(request)) if scattered else _width(request)
+    options = find(request.method).options() if request.options is None else request.options
+    scattered = shared or isinstance(options, WithTree)
+    width = most_drafts(options) + 1
+    width = max(SHARED_WIDTH, width) if scattered else width
     reread = SHARED_REREAD if scattered else 0
     question = Question(tuple(reference.answer.numbers[:index]), (ours[0], theirs[0]), width, reread)
     seen = await probe(connection, request, question)
@@ -111,9 +113,3 @@ def _raced(seen: Probed, handicaps: tuple[float, float]) -> Probed:
 def _judged(index: int, shared: bool, seen: Probed) -> Check:
     gap = abs(seen.narrow[0] - seen.narrow[1])
     return Check(False, index, gap, gap <= 2 * seen.noise, seen.noise, shared, seen.narrow, seen.wide)
-
-
-def _width(request: Request) -> int:
-    options = find(request.method).options() if request.options is None else request.options
-    drafts: int = getattr(options, "nodes", getattr(options, "draft_length", MAX_DRAFT_LENGTH))
-    return drafts + 1

@@ -101,7 +101,6 @@ class _Settling:
 
     target: Probs
     law: Probs
-    draft: Proposed
     stream: Stream
     floor: float
     offered: list[Candidate]
@@ -132,7 +131,7 @@ class XcosdECloud(ScalarCloud):
         floor = min(1.0, max(0.0, (draft.prob - float(target[draft.number])) / beyond))
         stream = self.side.chance.at(position, Role.CANDIDATE)
         law = candidate_law(target, draft.number)
-        self._settling = _Settling(target, law, draft, stream, floor, [])
+        self._settling = _Settling(target, law, stream, floor, [])
         self._offer(writer, self._settling)
 
     def awaited(self) -> Generator[Any, Any, Draft]:
