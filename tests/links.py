@@ -14,7 +14,7 @@ from antiphon.device.generate import Device
 from antiphon.methods import METHODS
 from antiphon.methods.base import Method
 from antiphon.models.toy import named_toy
-from antiphon.net.transport import memory_pair
+from antiphon.net.transport import Transport, memory_pair
 from antiphon.wire.messages import Open
 
 Result = TypeVar("Result")
@@ -54,9 +54,13 @@ def linked(
         cloud, device = Cloud(named_toy("toy-cloud"), limits, methods), Device(named_toy("toy-device"), methods)
         device_end, cloud_end = memory_pair()
         serving_task = asyncio.create_task(CloudConnection(cloud, cloud_end).serve())
-        connection = Connection(device_end)
+
+        async def dial() -> Transport:
+            return device_end
+
+        connection = Connection(dial, device.model, device.worker, mend_seconds=0.0)
         try:
-            await connection.greet(device.model, device.worker)
+            await connection.establish()
             return await test(device, connection)
         finally:
             await connection.close()

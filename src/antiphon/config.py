@@ -57,17 +57,26 @@ MAX_DRAFT_LENGTH = 16
 """Drafts a round at most: a frame of `dsd` with 16 dense distributions over 50,000 tokens is 3 MiB."""
 
 
+MAX_AHEAD = 32
+"""Drafts that may be on their way unasked, at most."""
+
+
 def _require_bits(name: str, bits: int) -> None:
     _require(bits in (16, 32), f"{name} must be 16 or 32 bits, not {bits}")
 
 
 def _require_draft_length(drafts: int) -> None:
-    _require(1 <= drafts <= MAX_DRAFT_LENGTH, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, not {drafts}")
+    _require(0 <= drafts <= MAX_DRAFT_LENGTH, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, or 0 (auto), not {drafts}")
+
+
+def longest(draft_length: int) -> int:
+    """Drafts a round at most, from the option: 0 is auto."""
+    return draft_length or MAX_DRAFT_LENGTH
 
 
 @dataclass(frozen=True, slots=True)
 class ChainOptions:
-    """Options of the chain methods: drafts a round, and the bits of a draft probability on the wire (16 or 32)."""
+    """Options of the chain methods: drafts a round (0 is auto), and the bits of a draft probability on the wire (16 or 32)."""
 
     draft_length: int = 3
     draft_precision: int = 16
@@ -155,17 +164,19 @@ class SparseOptions:
 
 @dataclass(frozen=True, slots=True)
 class CoupledOptions:
-    """Options of `coupled`: drafts a round."""
+    """Options of `coupled`: drafts a round (0 is auto), and how many more are drafted while the cloud's word is on its way."""
 
-    draft_length: int = 3
+    draft_length: int = 0
+    ahead: int = 3
 
     def __post_init__(self) -> None:
         _require_draft_length(self.draft_length)
+        _require(0 <= self.ahead <= MAX_AHEAD, f"ahead must be 0 (wait) to {MAX_AHEAD} drafts, not {self.ahead}")
 
 
 @dataclass(frozen=True, slots=True)
 class TsltOptions(SparseOptions):
-    """Options of `tslt`: also the drafts a round."""
+    """Options of `tslt`: also the drafts a round (0 is auto)."""
 
     draft_length: int = 3
 
@@ -250,14 +261,17 @@ class UncertaintyOptions:
         _require(1 <= self.kept <= 4096, f"kept must be 1 to 4096, not {self.kept}")
 
 
-Options: TypeAlias = NoOptions | ChainOptions | SparseOptions | CoupledOptions | CoupledTreeOptions | UncertaintyOptions
+Options: TypeAlias = (
+    NoOptions | ChainOptions | TsltOptions | TreeOptions | CoupledOptions | CoupledTreeOptions | UncertaintyOptions
+)
 """Options of any method."""
 
 
 def most_drafts(options: Options) -> int:
     """Tokens that a round drafts at most: the nodes of a tree, or the length of a chain; 0 for a method that drafts none."""
-    drafts: int = getattr(options, "nodes", getattr(options, "draft_length", 0))
-    return drafts
+    if isinstance(options, NoOptions):
+        return 0
+    return options.nodes if isinstance(options, WithTree) else longest(options.draft_length)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -11,8 +10,9 @@ from antiphon.cloud.service import Answering, Cloud, failure_code
 from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, LinkError, ProtocolError
 from antiphon.methods.effects import Effect, Emit, Finish, Step, drive
-from antiphon.net.transport import Transport
+from antiphon.net.transport import Transport, next_within
 from antiphon.net.websocket import header_bytes
+from antiphon.net.worker import Worker
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire import messages as m
 from antiphon.wire.session import Life, Side, WireSession
@@ -140,9 +140,10 @@ class CloudConnection:
             finish = await drive(answering.half, host)
         await host.send(host.last_word(finish))
 
-    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
-        """Run a call in the model's thread."""
-        return await self._cloud.worker.run(call)
+    @property
+    def worker(self) -> Worker:
+        """The model's thread."""
+        return self._cloud.worker
 
     async def send(self, message: m.Message, session: int = 0) -> None:
         """Send a message of this end."""
@@ -201,29 +202,34 @@ class SessionHost:
 
     async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
         """Run a call in the model's thread, when its turn has come."""
-        return await self._connection.compute(call)
+        return await self._connection.worker.run(call)
 
     def step(self, step: Step) -> Logits:
         """Run a pass; those that score something are counted."""
-        started = time.perf_counter()
-        try:
-            return step.run()
-        finally:
-            self.passes += step.rows > 0
-            self.compute_ms += 1000 * (time.perf_counter() - started)
+        width = len(step.tokens)
+        logits, seconds = self._connection.worker.timed(step.run, width, step.keep + width)
+        self.passes += step.rows > 0
+        self.compute_ms += 1000 * seconds
+        return logits
 
     async def send(self, message: m.Message) -> None:
         """Send to the device half."""
         await self._connection.send(message, self.session)
 
-    async def receive(self) -> m.Message:
-        """The next message of the device half. Raises ProtocolError if it is silent for too long: others wait for room."""
+    async def receive(self, within: float | None) -> m.Message | None:
+        """The next message of the device half; None if none came in so many seconds.
+
+        Raises ProtocolError if it is silent for too long: others wait for room.
+        """
         seconds = self._connection.idle_seconds
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._inbox.get()
-        except TimeoutError as error:
-            raise ProtocolError(f"the device was silent for {seconds:g} s, so its session is over", "timeout") from error
+        message = await next_within(self._inbox, seconds if within is None else within)
+        if message is None and within is None:
+            raise ProtocolError(f"the device was silent for {seconds:g} s, so its session is over", "timeout")
+        return message
+
+    def now(self) -> float:
+        """The time in seconds."""
+        return asyncio.get_running_loop().time()
 
     async def emit(self, emit: Emit) -> None:
         """Nobody reads here."""

@@ -38,11 +38,17 @@ class Answering:
 class Cloud:
     """One model, served to many devices. Forward passes go one after the other, in the order in which they are asked for."""
 
-    def __init__(self, model: Model, limits: Limits | None = None, methods: Mapping[str, Method] = METHODS) -> None:
+    def __init__(
+        self,
+        model: Model,
+        limits: Limits | None = None,
+        methods: Mapping[str, Method] = METHODS,
+        worker: Worker | None = None,
+    ) -> None:
         self.model = model
         self.limits = limits or Limits()
         self.methods = {name: method for name, method in {**methods, **PROBES}.items() if method.cloud is not None}
-        self.worker = Worker()
+        self.worker = worker or Worker()
         self._reserved = 0
         self._answering: set[Answering] = set()
         self._commons: OrderedDict[bytes, CommonVocabulary] = OrderedDict()
@@ -72,14 +78,15 @@ class Cloud:
         """Room for one answer, and its cloud half. Raises UsageError or CapacityError: one sentence for the device."""
         method, options = self._method(opening)
         self._check(opening)
+        _check_committed(opening, common)
         prompt = await self.worker.run(lambda: prompt_ids(self.model, opening.prompt, chat=opening.chat))
         cells = len(prompt) + opening.max_tokens + most_drafts(options)
         self._reserve(cells, len(prompt))
         try:
             context = await self.worker.run(self.model.open)
             try:
-                verifier = Verifier(context, prompt, common, opening.sampling)
-                transcript = Transcript(common.ends, opening.max_tokens)
+                verifier = Verifier(context, prompt, common, opening.sampling, opening.committed)
+                transcript = Transcript(common.ends, opening.max_tokens, opening.committed)
                 side = CloudSide(common, transcript, PhiloxChance(opening.seed), verifier)
                 assert method.cloud is not None  # only such methods are offered
                 with self._under_way(Answering(method.cloud(side, options).run(), verifier, len(prompt))) as answering:
@@ -147,6 +154,17 @@ class Cloud:
         if self._reserved + cells > room:
             raise CapacityError("the cloud is full at the moment: try again shortly")
         self._reserved += cells
+
+
+def _check_committed(opening: Open, common: CommonVocabulary) -> None:
+    """An answer that goes on has to be one that this cloud could have begun."""
+    committed = opening.committed
+    if len(committed) >= opening.max_tokens:
+        raise UsageError(f"an answer of {opening.max_tokens} tokens at most cannot go on after {len(committed)}")
+    if not all(number < common.target_size for number in committed):
+        raise UsageError("what was committed before holds a token that this cloud's model does not have")
+    if any(map(common.ends.__contains__, committed)):
+        raise UsageError("an answer that has ended cannot go on")
 
 
 def failure_code(error: Exception) -> str:

@@ -56,6 +56,8 @@ class Answer:
         self.text = ""
         self.kinds: Counter[Kind] = Counter()
         self.rounds = 0
+        self.resumed = 0
+        """How often it went on after the link was lost."""
         self.exchanged = Exchanged()
         self._common, self._started = common, started
         self._stream = TextStream(stop)
@@ -188,6 +190,7 @@ class Result:
         rounds = self.answer.rounds or None
         return {
             "tokens": self.tokens,
+            "resumed": self.answer.resumed,
             "rounds": rounds,
             "tokens_per_round": committed / rounds if rounds else None,
             "trips_per_round": exchanged.trips / rounds if rounds else None,

@@ -1,7 +1,10 @@
 """The device's end of a connection: the handshake, and the messages of each session to their reader."""
 
 import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from antiphon import __version__
@@ -9,15 +12,26 @@ from antiphon.cache import read_cached, write_cached
 from antiphon.config import Limits
 from antiphon.errors import AntiphonError, LinkError, ProtocolError, RemoteError
 from antiphon.models.base import Model
-from antiphon.net.transport import Transport
+from antiphon.net.transport import Transport, next_within
 from antiphon.net.websocket import dial, header_bytes
 from antiphon.net.worker import Worker
 from antiphon.vocabulary import CommonVocabulary, Vocabulary, common_vocabulary, identity
 from antiphon.wire import messages as m
 from antiphon.wire.session import Ledger, Life, Side, WireSession
 
+log = logging.getLogger(__name__)
+
 CLOSE_SECONDS = 10.0
 """How long a finished session waits for the cloud's last word."""
+
+MEND_SECONDS = 30.0
+"""How long a lost cloud is looked for."""
+
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 2.0
+"""Between attempts; each pause is twice the one before."""
+
+Dial = Callable[[], Awaitable[Transport]]
+"""Makes a new link to the same cloud. Raises LinkError if nobody answers."""
 
 Expected = TypeVar("Expected", bound=m.Message)
 
@@ -42,9 +56,12 @@ class DeviceSession:
         """Send to the cloud half."""
         await self._connection.send(message, self.number)
 
-    async def receive(self) -> m.Message:
-        """The next message of the cloud half. Raises what went wrong instead: RemoteError, LinkError, ProtocolError."""
-        arrived = await self._inbox.get()
+    async def receive(self, within: float | None = None) -> m.Message | None:
+        """The next message of the cloud half; None if none came in so many seconds.
+
+        Raises what went wrong instead: RemoteError, LinkError, ProtocolError.
+        """
+        arrived = await next_within(self._inbox, within)
         if isinstance(arrived, AntiphonError):
             raise arrived
         if isinstance(arrived, m.Failure):
@@ -72,31 +89,46 @@ class DeviceSession:
 
 
 class Connection:
-    """One connection to a cloud, greeted and agreed on a common vocabulary."""
+    """A connection to a cloud, greeted and agreed on a common vocabulary; made anew where it was lost."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, dial: Dial, model: Model | None, worker: Worker, mend_seconds: float = MEND_SECONDS) -> None:
         self.welcome: m.Welcome
         self.common: CommonVocabulary
-        self._transport = transport
+        self.wire: WireSession
+        self._dial, self._model, self._worker, self._mend_seconds = dial, model, worker, mend_seconds
+        self._transport: Transport
         self._now = asyncio.get_running_loop().time
-        self.wire = WireSession(Side.DEVICE, Limits(), now=self._now(), header=header_bytes)
         self._sessions: dict[int, DeviceSession] = {}
         self._opened = 0
         self._pongs: asyncio.Queue[m.Message | AntiphonError] = asyncio.Queue()
         self._reader: asyncio.Task[None] | None = None
         self._broken: AntiphonError | None = None
+        self._mending = asyncio.Lock()
 
-    async def greet(self, model: Model | None, worker: Worker) -> None:
-        """The handshake. Raises LinkError, RemoteError or ProtocolError with one sentence; CacheError too."""
-        own = b"" if model is None else model.vocabulary.fingerprint
-        name = "" if model is None else model.name
-        await self.send(m.Hello(m.VERSION, f"antiphon/{__version__}", name, own))
-        self.welcome = await self._expect(m.Welcome)
-        self.wire.limits = self.welcome.limits
-        cloud = await self._vocabulary(model)
-        self.common = await worker.run(lambda: _common(model, cloud))
-        await self._agree()
-        self._reader = asyncio.create_task(self._read())
+    async def establish(self) -> None:
+        """Connect and greet. Raises LinkError, RemoteError or ProtocolError with one sentence; CacheError too."""
+        self._transport = await self._dial()
+        try:
+            await self._greet()
+        except AntiphonError:
+            await self._transport.close()
+            raise
+
+    async def mend(self, lost: LinkError) -> None:
+        """Connect anew after a loss, trying for `mend_seconds`: sessions are gone, and `Open` goes on with their answers.
+
+        Raises LinkError if nobody answers, ProtocolError if another cloud does.
+        """
+        async with self._mending:
+            if self._broken is None:
+                return  # it was lost for several sessions at once, and another one mended it
+            before = self.welcome.model, self.common.digest
+            await self._leave()
+            log.warning("antiphon: %s; trying again for %g s", lost, self._mend_seconds)
+            await self._establish_in_time(lost)
+            if (self.welcome.model, self.common.digest) != before:
+                await self.close()
+                raise ProtocolError(f"the cloud serves {self.welcome.model} now, so the answer cannot go on: ask again")
 
     async def open(self, opening: m.Open) -> DeviceSession:
         """Begin a session. Its refusal, if any, comes with the first `receive`."""
@@ -120,10 +152,38 @@ class Connection:
         """Say goodbye and end the link."""
         with suppress(LinkError, ProtocolError):
             await self.send(m.Goodbye("done"))
+        await self._leave()
+
+    async def _leave(self) -> None:
         if self._reader is not None:
             self._reader.cancel()
             await asyncio.wait([self._reader])
         await self._transport.close()
+
+    async def _establish_in_time(self, lost: LinkError) -> None:
+        until, pause = self._now() + self._mend_seconds, FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                return await self.establish()
+            except LinkError as error:
+                if self._now() + pause > until:
+                    raise LinkError(f"{lost}, and it did not come back within {self._mend_seconds:g} s") from error
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    async def _greet(self) -> None:
+        model = self._model
+        self.wire = WireSession(Side.DEVICE, Limits(), now=self._now(), header=header_bytes)
+        own = b"" if model is None else model.vocabulary.fingerprint
+        name = "" if model is None else model.name
+        await self.send(m.Hello(m.VERSION, f"antiphon/{__version__}", name, own))
+        self.welcome = await self._expect(m.Welcome)
+        self.wire.limits = self.welcome.limits
+        cloud = await self._vocabulary(model)
+        self.common = await self._worker.run(lambda: _common(model, cloud))
+        await self._agree()
+        self._broken = None
+        self._reader = asyncio.create_task(self._read())
 
     async def send(self, message: m.Message, session: int = 0) -> None:
         """Send a message of this end."""
@@ -208,18 +268,14 @@ class Connection:
         self._broken = error
         for session in self._sessions.values():
             session.deliver(error)
+        self._sessions.clear()
         self._pongs.put_nowait(error)
 
 
 async def connect(url: str, model: Model | None, worker: Worker) -> Connection:
     """A greeted connection to the cloud at `url`. `model` is the device's own, if it has one."""
-    transport = await dial(url, Limits().frame_bytes)
-    connection = Connection(transport)
-    try:
-        await connection.greet(model, worker)
-    except AntiphonError:
-        await transport.close()
-        raise
+    connection = Connection(partial(dial, url, Limits().frame_bytes), model, worker)
+    await connection.establish()
     return connection
 
 

@@ -21,7 +21,7 @@ from antiphon.models.base import Model
 from antiphon.models.chat import prompt_ids
 from antiphon.net.worker import Worker
 from antiphon.vocabulary import CommonVocabulary, identity
-from antiphon.wire.messages import Message, Open
+from antiphon.wire.messages import Closed, Message, Open
 from antiphon.wire.session import Ledger
 
 Show = Callable[[Sequence[Piece]], None]
@@ -35,10 +35,10 @@ class _StopString(Exception):  # noqa: N818 - it is no error
 class Device:
     """A device: its model, if it has one, and the thread that the model computes in."""
 
-    def __init__(self, model: Model | None, methods: Mapping[str, Method] = METHODS) -> None:
+    def __init__(self, model: Model | None, methods: Mapping[str, Method] = METHODS, worker: Worker | None = None) -> None:
         self.model = model
         self.methods = methods
-        self.worker = Worker()
+        self.worker = worker or Worker()
 
     def close(self) -> None:
         """Free the model."""
@@ -63,27 +63,14 @@ class Device:
             raise UsageError(f"the cloud does not know the method {method.name}: it has {known}")
         common = connection.common
         async with self._side(method, request, common, seed) as side:
-            answer = Answer(common, request.stop, _now())
-            session = await connection.open(_opening(request, seed))
-            host = _Host(self.worker, answer, show, session)
-            finish = await self._run_over(session, method.device(side, request.options).run(), host)
-            closed = await session.closed()
+            writing = _Writing(method, request, seed, side, Answer(common, request.stop, _now()))
+            finish = await writing.run(connection, _Host(self.worker, writing.answer, show))
+        answer, ledger = writing.answer, writing.ledger
         token_ids = tuple(common.cloud_ids[answer.numbers].tolist())
-        ledger, prompt_tokens = session.ledger(), session.prompt_tokens
         form = method.bits(answer.work(), common, request.options) if method.bits else None
-        return Result(method.name, method.exact, finish, answer, token_ids, seed, ledger, closed, prompt_tokens, form)
-
-    async def _run_over(self, session: DeviceSession, half: Half, host: "_Host") -> Finish:
-        """Run a half; whatever ends it before its time also ends the session in the cloud."""
-        try:
-            finish = await _run(half, host)
-        except BaseException:
-            with suppress(LinkError, ProtocolError):
-                await session.cancel()
-            raise
-        if finish is Finish.STOP:
-            await session.cancel()
-        return finish
+        return Result(
+            method.name, method.exact, finish, answer, token_ids, seed, ledger, writing.closed, writing.prompt_tokens, form
+        )
 
     async def _alone(self, method: Method, request: Request, seed: int, show: Show) -> Result:
         if self.model is None:
@@ -91,7 +78,7 @@ class Device:
         common = identity(self.model.vocabulary)
         async with self._side(method, request, common, seed) as side:
             answer = Answer(common, request.stop, _now())
-            finish = await _run(method.device(side, request.options).run(), _Host(self.worker, answer, show, None))
+            finish = await _run(method.device(side, request.options).run(), _Host(self.worker, answer, show))
         token_ids = tuple(answer.numbers)
         return Result(method.name, method.exact, finish, answer, token_ids, seed, Ledger(), None, None)
 
@@ -113,24 +100,77 @@ class Device:
             await self.worker.run(context.close)
 
 
+class _Writing:
+    """One answer under way with a cloud, over as many sessions as links break."""
+
+    def __init__(self, method: Method, request: Request, seed: int, side: DeviceSide, answer: Answer) -> None:
+        self.answer = answer
+        self.ledger = Ledger()
+        self.closed: Closed | None = None
+        self.prompt_tokens: int | None = None
+        self._method, self._request, self._seed, self._side = method, request, seed, side
+
+    async def run(self, connection: Connection, host: "_Host") -> Finish:
+        """Write it to its end. After a loss it goes on where it was, in a new session."""
+        while True:
+            try:
+                return await self._session(connection, host)
+            except LinkError as lost:
+                if self.answer.stopped:
+                    return Finish.STOP
+                if (finish := self._side.transcript.finish) is not None:
+                    return finish  # only the cloud's last word was lost
+                self.answer.resumed += 1
+                await connection.mend(lost)
+
+    async def _session(self, connection: Connection, host: "_Host") -> Finish:
+        opening = _opening(self._request, self._seed, self._side.transcript.numbers)
+        session = host.session = await connection.open(opening)
+        try:
+            finish = await _run_over(session, self._method.device(self._side, self._request.options).run(), host)
+            self.closed = await session.closed()
+        finally:
+            self.ledger += session.ledger()
+            self.prompt_tokens = self.prompt_tokens or session.prompt_tokens
+        return finish
+
+
+async def _run_over(session: DeviceSession, half: Half, host: "_Host") -> Finish:
+    """Run a half; whatever ends it before its time also ends the session in the cloud."""
+    try:
+        finish = await _run(half, host)
+    except BaseException:
+        with suppress(LinkError, ProtocolError):
+            await session.cancel()
+        raise
+    if finish is Finish.STOP:
+        await session.cancel()
+    return finish
+
+
 class _Host:
     """Carries out what a device half asks for."""
 
-    def __init__(self, worker: Worker, answer: Answer, show: Show, session: DeviceSession | None) -> None:
-        self._worker, self._session = worker, session
+    session: DeviceSession | None = None
+
+    def __init__(self, worker: Worker, answer: Answer, show: Show) -> None:
+        self._worker = worker
         self._answer, self._show = answer, show
 
     async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
         return await self._worker.run(call)
 
     def step(self, step: Step) -> Logits:
-        return step.run()
+        return self._worker.timed(step.run, len(step.tokens), step.keep + len(step.tokens))[0]
 
     async def send(self, message: Message) -> None:
         await self._linked().send(message)
 
-    async def receive(self) -> Message:
-        return await self._linked().receive()
+    async def receive(self, within: float | None) -> Message | None:
+        return await self._linked().receive(within)
+
+    def now(self) -> float:
+        return _now()
 
     async def emit(self, emit: Emit) -> None:
         self._show(self._answer.take(emit, _now()))
@@ -143,9 +183,9 @@ class _Host:
             self._show(pieces)
 
     def _linked(self) -> DeviceSession:
-        if self._session is None:
+        if self.session is None:
             raise ProtocolError("a method without a cloud half sends and receives nothing")
-        return self._session
+        return self.session
 
 
 class _LinkHost:
@@ -154,6 +194,7 @@ class _LinkHost:
     def __init__(self, session: DeviceSession) -> None:
         self.send = session.send
         self.receive = session.receive
+        self.now = _now
 
     async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
         return call()
@@ -188,10 +229,11 @@ def _with_options(request: Request, method: Method) -> Request:
     return replace(request, options=options)
 
 
-def _opening(request: Request, seed: int) -> Open:
+def _opening(request: Request, seed: int, committed: Sequence[int]) -> Open:
     sampling: SamplingParams = request.sampling
     options = {} if request.options is None else asdict(request.options)
-    return Open(request.method, options, sampling, request.prompt, request.chat, request.max_tokens, seed)
+    max_tokens = request.max_tokens
+    return Open(request.method, options, sampling, request.prompt, request.chat, max_tokens, seed, tuple(committed))
 
 
 def _now() -> float:

@@ -1,6 +1,6 @@
 """What a method is, and what its two halves are given."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
@@ -16,8 +16,8 @@ from antiphon.vocabulary import CommonVocabulary
 class Transcript:
     """The committed tokens of one answer, by wire number, and whether it is finished. Both ends keep the same one."""
 
-    def __init__(self, ends: frozenset[int], limit: int) -> None:
-        self.numbers: list[int] = []
+    def __init__(self, ends: frozenset[int], limit: int, committed: Sequence[int] = ()) -> None:
+        self.numbers = list(committed)
         self.finish: Finish | None = None
         self._ends, self._limit = ends, limit
 

@@ -1,15 +1,16 @@
 """The round that all chain methods share; a method fills in what crosses the link and where a token is resampled.
 
-A round: the device drafts N tokens and sends them; the cloud scores them in one pass, tests them in order, and answers how
-many stand. A `Draft` carries the tokens that the device owes the cloud, such as the one that it resampled in the last round;
-then the ids; then what the method adds. A `Verdict` carries the accepted count, then the next token or what the device needs
-to draw it.
+A round: the device drafts N tokens (`methods.lengths`) and sends them; the cloud scores them in one pass, tests them in order,
+and answers how many stand. A `Draft` carries the tokens that the device owes the cloud, such as the one that it resampled in
+the last round; then the ids; then what the method adds. A `Verdict` carries the accepted count, then the next token or what the
+device needs to draw it.
 """
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from antiphon.config import longest
 from antiphon.core.acceptance import accepts
 from antiphon.core.chance import Chance, Role
 from antiphon.core.distributions import Probs
@@ -17,7 +18,8 @@ from antiphon.core.rounding import Quantise, exactly
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide
 from antiphon.methods.drafter import Drafted, Drafter
-from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Receive, Send, expect
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
+from antiphon.methods.lengths import lengths
 from antiphon.methods.verifier import Targets
 from antiphon.wire.messages import Draft, Verdict
 from antiphon.wire.packing import Reader, Writer
@@ -30,7 +32,7 @@ class RoundOptions(Protocol):
 
     @property
     def draft_length(self) -> int:
-        """Drafts a round at most."""
+        """Drafts a round at most; 0 is auto."""
         ...
 
 
@@ -57,10 +59,11 @@ class ChainDevice:
     def __init__(self, side: DeviceSide, options: RoundOptions) -> None:
         if side.drafter is None:
             raise ValueError("this method drafts, so it needs a model on the device")
-        self.side, self.options = side, options
+        self.side = side
         self.drafter: Drafter = side.drafter
         self.quantise: Quantise = exactly
         self.draft_chance: Chance = side.chance
+        self.lengths = lengths(options.draft_length)
         self.round = 0
         self.owed: list[int] = []  # committed here, not yet known to the cloud
         self.exchanged = Exchanged()
@@ -89,26 +92,35 @@ class ChainDevice:
         return transcript.finish
 
     def _round(self) -> Generator[Any, Any, None]:
-        transcript = self.side.transcript
-        drafts = yield from self.drafts(min(self.options.draft_length, transcript.remaining - 1))
-        yield from self.exchange(drafts)
+        started = yield Now()
+        drafts = yield from self.drafts(self.side.transcript.remaining - 1)
+        drafted = yield Now()
+        tokens = yield from self.exchange(drafts)
+        self.lengths.learn(len(drafts), len(drafts), tokens, drafted - started, (yield Now()) - drafted)
 
-    def drafts(self, count: int) -> Generator[Any, Any, list[Drafted]]:
-        """Draft up to `count` tokens."""
-        transcript = self.side.transcript
-        drafts: list[Drafted] = yield from self.drafter.draft(
-            count, transcript.position, self.draft_chance, self.quantise, transcript.is_end
-        )
+    def drafts(self, most: int) -> Generator[Any, Any, list[Drafted]]:
+        """Draft as many tokens as the round should have, but at most so many; none after an end of sequence."""
+        drafts: list[Drafted] = []
+        while len(drafts) < most and self.lengths.more(drafts):
+            draft = yield from self.drafter.draft(drafts, self.side.transcript.position, self.draft_chance, self.quantise)
+            if draft is None:
+                break
+            drafts.append(draft)
+            if self.side.transcript.is_end(draft.number):
+                break
         return drafts
 
-    def exchange(self, drafts: Sequence[Drafted]) -> Generator[Any, Any, None]:
-        """Send drafts and commit what comes of them."""
+    def exchange(self, drafts: Sequence[Drafted]) -> Generator[Any, Any, int]:
+        """Send drafts and commit what comes of them: so many tokens."""
         self.exchanged = Exchanged(drafted=len(drafts), trips=1)
         yield self._send(drafts)
         verdict = expect((yield Receive()), Verdict, self.round)
         committed = yield from self._committed(verdict, drafts)
         self.round += 1
+        stood = drafts[: verdict.accepted]
+        self.lengths.tested(stood, drafts[len(stood)] if len(stood) < min(len(drafts), len(committed)) else None, follows=False)
         yield self.commit(committed)
+        return len(committed)
 
     def commit(self, tokens: Sequence[Emitted]) -> Emit:
         """Commit tokens; what to yield then."""
@@ -149,7 +161,8 @@ class ChainCloud(Generic[Proposal]):
     """After a rejection the device draws the token and sends it with its next drafts."""
 
     def __init__(self, side: CloudSide, options: RoundOptions) -> None:
-        self.side, self.options = side, options
+        self.side = side
+        self.most = longest(options.draft_length)
         self.quantise: Quantise = exactly
         self.round = 0
         self.owed = False  # the device drew the last token, which comes with its next drafts
@@ -183,7 +196,7 @@ class ChainCloud(Generic[Proposal]):
 
     def run(self) -> Half:
         """Test and answer, round after round."""
-        yield self.side.verifier.prefill()
+        yield from self.side.verifier.prefill()
         while (finish := self.side.transcript.finish) is None:
             message = yield from self.awaited()
             yield from self._answer(message)
@@ -205,7 +218,7 @@ class ChainCloud(Generic[Proposal]):
         reader, common, transcript = Reader(message.payload), self.side.common, self.side.transcript
         owed, self.owed = self.read_owed(reader), False
         self.commit(owed)
-        room = 0 if transcript.finish else min(self.options.draft_length, transcript.remaining - 1)
+        room = 0 if transcript.finish else min(self.most, transcript.remaining - 1)
         if message.count > room:
             raise ProtocolError(f"at most {room} drafts fit here, but {message.count} came", "out-of-range")
         numbers = [

@@ -36,7 +36,7 @@ class CloudOnlyCloud:
     def run(self) -> Half:
         """One pass and one message a token."""
         side, transcript = self._side, self._side.transcript
-        yield side.verifier.prefill()
+        yield from side.verifier.prefill()
         while transcript.finish is None:
             targets = yield from side.verifier.score([], exactly)
             number = side.chance.race(transcript.position).winner(targets.probs(0))

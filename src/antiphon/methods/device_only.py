@@ -19,13 +19,12 @@ class DeviceOnly:
         """One pass a token."""
         side, transcript = self._side, self._side.transcript
         while transcript.finish is None:
-            drafts = yield from self._drafter.draft(1, transcript.position, side.chance, exactly, transcript.is_end)
-            if not drafts:
+            draft = yield from self._drafter.draft([], transcript.position, side.chance, exactly)
+            if draft is None:
                 raise CapacityError("the device's context is full: ask for fewer tokens or give --context more")
-            number = drafts[0].number
-            transcript.commit(number)
-            self._drafter.commit([number])
-            yield Emit((Emitted(number, Kind.LOCAL),))
+            transcript.commit(draft.number)
+            self._drafter.commit([draft.number])
+            yield Emit((Emitted(draft.number, Kind.LOCAL),))
         return transcript.finish
 
 

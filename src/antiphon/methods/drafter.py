@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance, Role, Stream
 from antiphon.core.distributions import Logits, Probs, process
+from antiphon.core.patience import entropy
 from antiphon.core.rounding import Quantise
 from antiphon.core.tree import ROOT, TokenTree
 from antiphon.errors import CapacityError, UsageError
@@ -18,7 +20,7 @@ Draw = Callable[[Stream, Probs, int], list[int]]
 """Draws so many children from a law."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Drafted:
     """A drafted token: its wire number, the law over the common vocabulary that it was drawn from, and its logits."""
 
@@ -30,6 +32,11 @@ class Drafted:
     def prob(self) -> float:
         """The probability with which it was drawn."""
         return float(self.probs[self.number])
+
+    @cached_property
+    def entropy(self) -> float:
+        """The entropy of its logits, in nats, whatever the sampling parameters."""
+        return entropy(self.logits)
 
 
 class Drafter:
@@ -54,26 +61,23 @@ class Drafter:
         self._sampling = replace(self._sampling, temperature=max(temperature, self._sampling.temperature))
 
     def draft(
-        self, count: int, position: int, chance: Chance, quantise: Quantise, is_end: Callable[[int], bool]
-    ) -> Generator[Step, Logits, list[Drafted]]:
-        """Draw up to `count` tokens, each from its own decoded law; fewer after an end of sequence.
+        self, drafts: Sequence[Drafted], position: int, chance: Chance, quantise: Quantise
+    ) -> Generator[Step, Logits, Drafted | None]:
+        """Draw the token after the committed ones, `position` of them, and after `drafts`, from its own decoded law.
 
-        A full context ends drafting for good instead of the answer: it costs acceptance only.
+        A full context ends drafting for good instead of the answer: it costs acceptance only. Then the answer is None.
         """
-        drafts: list[Drafted] = []
-        while len(drafts) < count and not self.exhausted:
-            numbers = [draft.number for draft in drafts]
-            try:
-                logits = (yield from self._logits(numbers))[self._device_ids]
-            except CapacityError:
-                self.exhausted = True
-                break
-            probs = quantise(process(logits, self._sampling, [*self._history, *numbers]))
-            number = chance.at(position + len(drafts), Role.DRAFT).categorical(probs)
-            drafts.append(Drafted(number, probs, logits))
-            if is_end(number):
-                break
-        return drafts
+        if self.exhausted:
+            return None
+        numbers = [draft.number for draft in drafts]
+        try:
+            logits = (yield from self._logits(numbers))[self._device_ids]
+        except CapacityError:
+            self.exhausted = True
+            return None
+        probs = quantise(process(logits, self._sampling, [*self._history, *numbers]))
+        number = chance.at(position + len(drafts), Role.DRAFT).categorical(probs)
+        return Drafted(number, probs, logits)
 
     def draft_tree(
         self,

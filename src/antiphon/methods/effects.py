@@ -50,7 +50,17 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Wait for the next message of the other half. The answer is the message."""
+    """Wait for the next message of the other half. The answer is the message.
+
+    within: at most so many seconds, 0 for what has come already; the answer is None if nothing came.
+    """
+
+    within: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What time is it? The answer is in seconds, since any beginning; only differences mean something."""
 
 
 class Kind(StrEnum):
@@ -109,7 +119,7 @@ class Finish(StrEnum):
     CANCELLED = "cancelled"
 
 
-Effect: TypeAlias = Step | Send | Receive | Emit
+Effect: TypeAlias = Step | Send | Receive | Now | Emit
 Half: TypeAlias = Generator[Effect, Any, Finish]
 
 
@@ -128,8 +138,12 @@ class Host(Protocol):
         """Send to the other half."""
         ...
 
-    def receive(self) -> Awaitable[Message]:
-        """The next message of the other half."""
+    def receive(self, within: float | None) -> Awaitable[Message | None]:
+        """The next message of the other half; None if none came in so many seconds."""
+        ...
+
+    def now(self) -> float:
+        """The time in seconds."""
         ...
 
     def emit(self, emit: Emit) -> Awaitable[None]:
@@ -145,15 +159,17 @@ async def drive(half: Half, host: Host) -> Finish:
     """
     effect = _resume(half, None)
     while not isinstance(effect, Finish):
-        answer: Message | None = None
+        answer: Message | float | None = None
         match effect:
             case Step():
                 effect = await host.compute(partial(_through_steps, half, effect, host))
                 continue
             case Send(message):
                 await host.send(message)
-            case Receive():
-                answer = await host.receive()
+            case Receive(within):
+                answer = await host.receive(within)
+            case Now():
+                answer = host.now()
             case Emit():
                 await host.emit(effect)
         effect = _resume(half, answer)

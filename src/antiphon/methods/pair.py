@@ -17,6 +17,8 @@ class _Host:
     def __init__(self, inbox: deque[Message], outbox: deque[Message]) -> None:
         self._inbox, self._outbox = inbox, outbox
         self.emitted: list[Emitted] = []
+        self.waits = False
+        """Whether it waits for a message as long as it takes."""
 
     async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
         return call()
@@ -27,10 +29,16 @@ class _Host:
     async def send(self, message: Message) -> None:
         self._outbox.append(message)
 
-    async def receive(self) -> Message:
+    async def receive(self, within: float | None) -> Message | None:
+        self.waits = within is None
         while not self._inbox:
             await _pause()
-        return self._inbox.popleft()
+            if not self.waits:
+                break
+        return self._inbox.popleft() if self._inbox else None
+
+    def now(self) -> float:
+        return 0.0
 
     async def emit(self, emit: Emit) -> None:
         self.emitted += emit.tokens
@@ -46,16 +54,17 @@ def run_pair(device: Half, cloud: Half | None) -> list[Emitted]:
     up: deque[Message] = deque()
     down: deque[Message] = deque()
     host = _Host(down, up)
-    runs: list[Coroutine[Any, Any, Finish]] = [drive(device, host)]
+    runs = [(host, drive(device, host))]
     if cloud is not None:
-        runs.append(drive(cloud, _Host(up, down)))
+        other = _Host(up, down)
+        runs.append((other, drive(cloud, other)))
     try:
         while runs:
-            runs = [run for run in runs if _advance(run)]
-            if runs and not up and not down:
+            runs = [(one, run) for one, run in runs if _advance(run)]
+            if runs and not up and not down and all(one.waits for one, _ in runs):
                 raise LinkError("the halves wait for each other")
     finally:
-        for run in runs:
+        for _, run in runs:
             run.close()
     return host.emitted
 

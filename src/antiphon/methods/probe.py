@@ -70,7 +70,7 @@ class ProbeCloud:
     def run(self) -> Half:
         """Score the continuation by both readings."""
         verifier = self._side.verifier
-        yield verifier.prefill()
+        yield from verifier.prefill()
         message = expect((yield Receive()), Probe)
         room = self._side.transcript.remaining - 1
         if message.count > room:

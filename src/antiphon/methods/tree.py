@@ -126,7 +126,7 @@ class TreeCloud:
     def run(self) -> Half:
         """Test and answer, round after round."""
         side = self.side
-        yield side.verifier.prefill()
+        yield from side.verifier.prefill()
         while (finish := side.transcript.finish) is None:
             tree = self._tree(expect((yield Receive()), Draft, self._round))
             targets = yield from side.verifier.score_tree(tree, exactly)

@@ -11,6 +11,9 @@ from antiphon.methods.reading import Reading
 from antiphon.models.base import Context
 from antiphon.vocabulary import CommonVocabulary
 
+REPLAY_WIDTH = 7
+"""Tokens of a pass that logits do not depend on (docs/benchmarks.md): at most so many are read as one by one."""
+
 
 class Verifier:
     """The cloud's model: scores drafts after the committed tokens, one forward pass for all of them.
@@ -19,15 +22,28 @@ class Verifier:
     the drafts, so the width of a pass does not depend on the method.
     """
 
-    def __init__(self, context: Context, prompt: Sequence[int], common: CommonVocabulary, sampling: SamplingParams) -> None:
+    def __init__(
+        self,
+        context: Context,
+        prompt: Sequence[int],
+        common: CommonVocabulary,
+        sampling: SamplingParams,
+        committed: Sequence[int] = (),
+    ) -> None:
         self._reading, self._common, self._sampling = Reading(context), common, sampling
-        self._tokens = list(prompt)  # cloud ids: the prompt and the committed tokens
+        self._prompt = len(prompt)
+        self._tokens = [*prompt, *common.cloud_ids[list(committed)].tolist()]  # cloud ids: the prompt and the committed tokens
         self.rounding = 0.0
         """The largest total variation between a target law that was used and the model's own, unrounded."""
 
-    def prefill(self) -> Step:
-        """Read the prompt but for its last token."""
-        return self._reading.prefill(self._tokens[:-1])
+    def prefill(self) -> Generator[Step, Logits, None]:
+        """Read the prompt but for its last token; then, of an answer that goes on elsewhere, what was committed there.
+
+        That is read as it was written, in narrow passes: so its logits are the same to the last bit.
+        """
+        yield self._reading.prefill(self._tokens[: self._prompt - 1])
+        for end in range(self._prompt - 1 + REPLAY_WIDTH, len(self._tokens) - 1 + REPLAY_WIDTH, REPLAY_WIDTH):
+            yield self._reading.extend(self._tokens[: min(end, len(self._tokens) - 1)], 0)
 
     def score(self, drafts: Sequence[int], quantise: Quantise) -> Generator[Step, Logits, "Targets"]:
         """The target laws after the committed tokens and after each draft (wire numbers)."""

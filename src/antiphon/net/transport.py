@@ -1,9 +1,11 @@
 """What carries frames: whole byte strings, in order, to the other end."""
 
 import asyncio
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from antiphon.errors import LinkError
+
+Item = TypeVar("Item")
 
 
 class Transport(Protocol):
@@ -55,3 +57,16 @@ def memory_pair() -> tuple[MemoryTransport, MemoryTransport]:
     up: asyncio.Queue[bytes | None] = asyncio.Queue()
     down: asyncio.Queue[bytes | None] = asyncio.Queue()
     return MemoryTransport(down, up), MemoryTransport(up, down)
+
+
+async def next_within(queue: "asyncio.Queue[Item]", seconds: float | None) -> Item | None:
+    """The next item of a queue, or None if none came in so many seconds (None: wait as long as it takes; 0: do not wait)."""
+    if seconds is None:
+        return await queue.get()
+    if seconds <= 0:
+        return None if queue.empty() else queue.get_nowait()
+    try:
+        async with asyncio.timeout(seconds):
+            return await queue.get()
+    except TimeoutError:
+        return None

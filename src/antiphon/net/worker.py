@@ -1,6 +1,7 @@
 """The one thread that a model computes in, so that an event loop never blocks on a forward pass."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -17,6 +18,11 @@ class Worker:
     async def run(self, call: Callable[[], Result]) -> Result:
         """The result of `call`, once its turn has come. If the caller is cancelled, a call under way still ends."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    def timed(self, forward: Callable[[], Result], width: int, length: int) -> tuple[Result, float]:
+        """A forward pass of `width` tokens that ends at `length` of them, and its seconds; called within `run`."""
+        started = time.perf_counter()
+        return forward(), time.perf_counter() - started
 
     def close(self) -> None:
         """Wait for the call under way, drop the rest."""

@@ -12,7 +12,7 @@ from msgspec import Meta
 from antiphon.config import Limits, SamplingParams
 from antiphon.errors import ProtocolError, UsageError
 
-VERSION = 2
+VERSION = 3
 """The protocol's version; both ends must name the same one."""
 
 PART_BYTES = 2**18
@@ -80,7 +80,7 @@ class CommonReady(msgspec.Struct, frozen=True, array_like=True, tag=8, forbid_un
 
 
 class Open(msgspec.Struct, frozen=True, array_like=True, tag=9, forbid_unknown_fields=True):
-    """Device: write an answer to this prompt, by this method."""
+    """Device: write an answer to this prompt, by this method; go on after what is committed already (wire numbers)."""
 
     method: Name
     options: Annotated[dict[Name, Option], Meta(max_length=32)]
@@ -89,6 +89,7 @@ class Open(msgspec.Struct, frozen=True, array_like=True, tag=9, forbid_unknown_f
     chat: bool
     max_tokens: Count
     seed: Annotated[int, Meta(ge=0)]
+    committed: Annotated[tuple[Count, ...], Meta(max_length=2**20)] = ()
 
 
 class Opened(msgspec.Struct, frozen=True, array_like=True, tag=10, forbid_unknown_fields=True):

@@ -112,6 +112,11 @@ class Traffic:
         """All of them."""
         return self.payload_bits + self.framing_bits
 
+    def __add__(self, other: "Traffic") -> "Traffic":
+        return Traffic(
+            self.frames + other.frames, self.payload_bits + other.payload_bits, self.framing_bits + other.framing_bits
+        )
+
 
 @dataclass(slots=True)
 class Ledger:
@@ -120,6 +125,9 @@ class Ledger:
     up: Traffic = field(default_factory=Traffic)
     down: Traffic = field(default_factory=Traffic)
     setup: Traffic = field(default_factory=Traffic)
+
+    def __add__(self, other: "Ledger") -> "Ledger":
+        return Ledger(self.up + other.up, self.down + other.down, self.setup + other.setup)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,41 @@
+"""Two ends in virtual time: the real device and cloud code, an emulated link, and forward passes that cost what a profile says."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from antiphon.bench.compute import Compute
+from antiphon.cloud.connection import CloudConnection
+from antiphon.cloud.service import Cloud
+from antiphon.device.connection import Connection
+from antiphon.device.generate import Device
+from antiphon.methods import METHODS
+from antiphon.methods.base import Method
+from antiphon.models.base import Model
+from antiphon.net.emulated import emulate
+from antiphon.net.link import Link
+from antiphon.net.transport import Transport, memory_pair
+from antiphon.net.virtual import VirtualWorker
+
+
+@asynccontextmanager
+async def virtual_ends(
+    cloud_model: Model, device_model: Model, link: Link, compute: Compute, methods: Mapping[str, Method] = METHODS
+) -> AsyncIterator[tuple[Device, Connection]]:
+    """A device and its connection to a cloud; to be used within `net.virtual.run_virtual`. The models stay open."""
+    cloud = Cloud(cloud_model, None, methods, VirtualWorker(compute.verify.seconds))
+    device = Device(device_model, methods, VirtualWorker(compute.draft.seconds))
+    serving: set[asyncio.Task[None]] = set()
+
+    async def dial() -> Transport:
+        device_end, cloud_end = emulate(*memory_pair(), link, len(serving))
+        serving.add(asyncio.create_task(CloudConnection(cloud, cloud_end).serve()))
+        return device_end
+
+    connection = Connection(dial, device_model, device.worker)
+    await connection.establish()
+    try:
+        yield device, connection
+    finally:
+        await connection.close()
+        await asyncio.gather(*serving)

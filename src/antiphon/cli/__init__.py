@@ -1,0 +1,54 @@
+"""The command line: arguments to configuration to one call. Answers go to stdout, everything else to stderr.
+
+Bad input and anything else that a person can mend is one sentence on stderr and exit code 2.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from antiphon import __version__
+from antiphon.cli import bench, demo, doctor, generate, serve
+from antiphon.errors import AntiphonError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="A small model on a device and a large one in the cloud write one answer together.",
+)
+app.command()(serve.serve)
+app.command()(generate.generate)
+app.command()(demo.demo)
+app.command()(doctor.doctor)
+app.add_typer(bench.bench, name="bench")
+
+
+def main() -> None:
+    """Run the command line; exit code 2 for whatever a person can mend."""
+    try:
+        app()
+    except AntiphonError as error:
+        sys.exit(_complain(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+
+
+def _complain(error: AntiphonError) -> int:
+    print(f"antiphon: {error}", file=sys.stderr)  # noqa: T201
+    return 2
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"antiphon {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False) -> None:
+    pass

@@ -1,0 +1,29 @@
+"""What several commands share: the types of their arguments, and the defaults that they show."""
+
+from typing import Annotated
+
+import typer
+
+from antiphon.config import CandidateOptions, ModelConfig, TreeOptions
+
+ModelName = Annotated[str, typer.Option(help="A GGUF file, hf:owner/repo/file.gguf, smollm2-135m or gemma3-270m.")]
+Threads = Annotated[int, typer.Option(help="Threads of the model; 0 is one a core.")]
+ThreadsOfEach = Annotated[int, typer.Option(help="Threads of each of the two models.")]
+Context = Annotated[int, typer.Option(help="Tokens that the model's context holds.")]
+CloudUrl = Annotated[str | None, typer.Option("--cloud", help="The cloud's address, such as ws://127.0.0.1:8765.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")]
+DraftLength = Annotated[int, typer.Option(help="Tokens drafted a round.")]
+DraftPrecision = Annotated[
+    int | None,
+    typer.Option(help="Bits of a draft probability on the wire: 16 or 32, also 8 for tslt, where it is the default."),
+]
+Precision = Annotated[int, typer.Option(help="Bits of a target probability on the wire: 16 (logarithms) or 32 (float32).")]
+Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
+
+# Defaults live in the configuration; the command line only shows them.
+CHAIN, TREE, MODEL = CandidateOptions(), TreeOptions(), ModelConfig("any")
+
+
+def names(listed: str) -> tuple[str, ...]:
+    """The names of a list with commas between."""
+    return tuple(name.strip() for name in listed.split(","))

@@ -1,0 +1,135 @@
+"""`antiphon generate`: the answer to stdout as it comes, a summary to stderr."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from antiphon.cli.arguments import (
+    CHAIN,
+    MODEL,
+    TREE,
+    AsJson,
+    CloudUrl,
+    Context,
+    DraftLength,
+    DraftPrecision,
+    Precision,
+    Temperature,
+    Threads,
+)
+from antiphon.config import ModelConfig, Request, SamplingParams, UncertaintyOptions
+from antiphon.errors import UsageError
+
+_SAMPLING, _HLM, _REQUEST = SamplingParams(), UncertaintyOptions(), Request("any")
+
+
+def generate(
+    prompt: Annotated[str, typer.Argument(help="The prompt, or - to read it from stdin.")],
+    cloud: CloudUrl = None,
+    model: Annotated[str | None, typer.Option(help="The device's model, named as in `serve`.")] = None,
+    method: Annotated[str, typer.Option(help="One of the README's table, such as cloud, dssd or xcosd-e.")] = _REQUEST.method,
+    draft_length: DraftLength = CHAIN.draft_length,
+    draft_precision: DraftPrecision = None,
+    precision: Precision = CHAIN.precision,
+    candidates: Annotated[str, typer.Option(help="xcosd-e: candidates a message, or auto.")] = "auto",
+    iterations: Annotated[int, typer.Option(help="xcosd-e: messages of candidates at most.")] = CHAIN.iterations,
+    truncate: Annotated[str, typer.Option(help="tslt: the part of a draft law that is kept: k=320, p=0.95 or off.")] = (
+        TREE.truncate
+    ),
+    wire: Annotated[str, typer.Option(help="tslt: how draft laws are packed: delta, plain or tight.")] = TREE.wire,
+    expansion: Annotated[str, typer.Option(help="tslt-tree: children of each node by depth.")] = TREE.expansion,
+    replacement: Annotated[bool, typer.Option(help="tslt-tree: draw children with replacement.")] = TREE.replacement,
+    uncertain: Annotated[float, typer.Option(help="u-hlm: share of other draws from which a draft counts as uncertain.")] = (
+        _HLM.uncertain
+    ),
+    kept: Annotated[int, typer.Option(help="cu-hlm: tokens of a draft law that are sent.")] = _HLM.kept,
+    max_tokens: int = _REQUEST.max_tokens,
+    temperature: Temperature = _SAMPLING.temperature,
+    top_p: float = _SAMPLING.top_p,
+    top_k: int = _SAMPLING.top_k,
+    min_p: float = _SAMPLING.min_p,
+    repetition_penalty: float = _SAMPLING.repetition_penalty,
+    presence_penalty: float = _SAMPLING.presence_penalty,
+    frequency_penalty: float = _SAMPLING.frequency_penalty,
+    seed: Annotated[int | None, typer.Option(help="Fresh unless given.")] = None,
+    stop: Annotated[list[str] | None, typer.Option(help="End the answer before this text; may be repeated.")] = None,
+    chat: Annotated[bool, typer.Option(help="Put the prompt into the cloud model's chat template.")] = False,
+    check: Annotated[bool, typer.Option(help="Run `cloud` beside it and compare, token for token.")] = False,
+    context: Context = MODEL.context,
+    threads: Threads = MODEL.threads,
+    as_json: AsJson = False,
+) -> None:
+    """Write one answer: text to stdout as it comes, a summary to stderr."""
+    from antiphon.methods import find
+
+    sampling = SamplingParams(repetition_penalty, presence_penalty, frequency_penalty, (), temperature, top_k, top_p, min_p)
+    given: dict[str, object] = {"draft_length": draft_length, "precision": precision, "uncertain": uncertain, "kept": kept}
+    given |= {"candidates": _candidates(candidates), "iterations": iterations}
+    given |= {"truncate": truncate, "wire": wire, "expansion": expansion, "replacement": replacement}
+    given |= {} if draft_precision is None else {"draft_precision": draft_precision}
+    options = find(method).options_from(given)
+    text = _read_stdin() if prompt == "-" else prompt
+    request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed)
+    device_config = None if model is None else ModelConfig(model, context, threads)
+    figures = asyncio.run(_generate(request, cloud, device_config, check))
+    typer.echo(_summary(figures), err=True)
+    if as_json:
+        typer.echo(json.dumps(figures))
+
+
+async def _generate(request: Request, url: str | None, model: ModelConfig | None, checked: bool) -> dict[str, Any]:
+    from antiphon.device.answer import Piece
+    from antiphon.device.check import check, require_checkable
+    from antiphon.device.session import using
+
+    def show(pieces: Sequence[Piece]) -> None:
+        typer.echo("".join(piece.text for piece in pieces), nl=False)
+
+    if checked:
+        require_checkable(request)
+    async with using(request.method, url, model) as (device, connection):
+        result = await device.generate(request, connection, show)
+        typer.echo()
+        figures = result.as_json()
+        if checked and connection is not None:
+            finding = await check(device, request, result, connection)
+            typer.echo(finding.sentence(), err=True)
+            figures["check"] = asdict(finding)
+    return figures
+
+
+def _candidates(given: str) -> int:
+    if given == "auto":
+        return 0
+    if not given.isascii() or not given.isdigit() or int(given) == 0:
+        raise UsageError(f"candidates must be a number from 1 on, or auto, not {given!r}")
+    return int(given)
+
+
+def _read_stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the prompt on stdin is not UTF-8 (byte {error.start}): convert it first") from error
+
+
+def _summary(figures: dict[str, Any]) -> str:
+    speed, rate = figures["tokens_per_s"], figures["acceptance_rate"]
+    parts = [
+        f"{figures['method']}: {figures['tokens']} tokens",
+        f"{speed:.1f} tokens/s" if speed else "",
+        f"first after {1000 * figures['ttft_s']:.0f} ms",
+        f"{figures['tokens_per_round']:.2f} tokens a round" if figures["tokens_per_round"] else "",
+        f"{figures['trips_per_round']:.2f} trips a round" if (figures["trips_per_round"] or 1) > 1 else "",
+        f"{rate:.0%} of tested drafts accepted" if rate is not None else "",
+        f"{figures['uplink_bits_per_token']:,.0f} bits up and {figures['downlink_bits_per_token']:,.0f} down a token",
+        f"{figures['cloud_passes_per_token']:.2f} cloud passes a token",
+        f"ended by {figures['finish_reason']}",
+        f"seed {figures['seed']}",
+    ]
+    return ", ".join(part for part in parts if part)
