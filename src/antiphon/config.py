@@ -69,9 +69,13 @@ def _require_draft_length(drafts: int) -> None:
     _require(0 <= drafts <= MAX_DRAFT_LENGTH, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, or 0 (auto), not {drafts}")
 
 
+AUTO_DRAFT_LENGTH = 6
+"""Drafts a round at most where their number is automatic: passes of at most 7 tokens have the logits of token by token."""
+
+
 def longest(draft_length: int) -> int:
     """Drafts a round at most, from the option: 0 is auto."""
-    return draft_length or MAX_DRAFT_LENGTH
+    return draft_length or AUTO_DRAFT_LENGTH
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from antiphon.config import CandidateOptions, ModelConfig, TreeOptions
+from antiphon.errors import UsageError
 
 ModelName = Annotated[str, typer.Option(help="A GGUF file, hf:owner/repo/file.gguf, smollm2-135m or gemma3-270m.")]
 Threads = Annotated[int, typer.Option(help="Threads of the model; 0 is one a core.")]
@@ -12,7 +13,10 @@ ThreadsOfEach = Annotated[int, typer.Option(help="Threads of each of the two mod
 Context = Annotated[int, typer.Option(help="Tokens that the model's context holds.")]
 CloudUrl = Annotated[str | None, typer.Option("--cloud", help="The cloud's address, such as ws://127.0.0.1:8765.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")]
-DraftLength = Annotated[int, typer.Option(help="Tokens drafted a round.")]
+DraftLength = Annotated[
+    str | None, typer.Option(help="Tokens drafted a round, or auto; unless given, as the method does by default.")
+]
+DraftLengthOfAll = Annotated[str, typer.Option("--draft-length", help="Tokens drafted a round by every method, or auto.")]
 DraftPrecision = Annotated[
     int | None,
     typer.Option(help="Bits of a draft probability on the wire: 16 or 32, also 8 for tslt, where it is the default."),
@@ -27,3 +31,17 @@ CHAIN, TREE, MODEL = CandidateOptions(), TreeOptions(), ModelConfig("any")
 def names(listed: str) -> tuple[str, ...]:
     """The names of a list with commas between."""
     return tuple(name.strip() for name in listed.split(","))
+
+
+def number_or_auto(what: str, given: str) -> int:
+    """The number, or 0 for `auto`. Raises UsageError."""
+    if given == "auto":
+        return 0
+    if not given.isascii() or not given.isdigit() or int(given) == 0:
+        raise UsageError(f"{what} must be a number from 1 on, or auto, not {given!r}")
+    return int(given)
+
+
+def drafting(given: str | None) -> dict[str, object]:
+    """The option `draft_length`, if it was given."""
+    return {} if given is None else {"draft_length": number_or_auto("draft length", given)}

@@ -9,14 +9,24 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from antiphon.cli.arguments import CHAIN, TREE, AsJson, DraftLength, ModelName, Temperature, ThreadsOfEach, names
+from antiphon.cli.arguments import (
+    CHAIN,
+    TREE,
+    AsJson,
+    DraftLengthOfAll,
+    ModelName,
+    Temperature,
+    ThreadsOfEach,
+    names,
+    number_or_auto,
+)
 from antiphon.config import ModelConfig, SamplingParams
 
 bench = typer.Typer(no_args_is_help=True, help="Measure Antiphon.")
 
 
 @bench.command()
-def overhead(rounds: int = 1000, draft_length: DraftLength = CHAIN.draft_length) -> None:
+def overhead(rounds: int = 1000, draft_length: int = CHAIN.draft_length) -> None:
     """Antiphon's own time a round, without models and link: toy models over loopback, `dssd`."""
     from antiphon.bench.overhead import run
 
@@ -43,7 +53,7 @@ def quality(
     cloud_model: ModelName = "gemma3-270m",
     model: ModelName = "smollm2-135m",
     temperature: Temperature = 1.0,
-    draft_length: DraftLength = 2,
+    draft_length: DraftLengthOfAll = "2",
     seed: int = 1,
     threads: ThreadsOfEach = 1,
     as_json: AsJson = False,
@@ -52,9 +62,9 @@ def quality(
     from antiphon.bench.quality import Plan, run
 
     configs = ModelConfig(cloud_model, threads=threads), ModelConfig(model, threads=threads)
-    sampling = SamplingParams(temperature=temperature)
+    sampling, drafts = SamplingParams(temperature=temperature), number_or_auto("draft length", draft_length)
     report = run(
-        Plan(data, names(methods), names(tasks), rows, results, *configs, sampling, draft_length, seed), Console(stderr=as_json)
+        Plan(data, names(methods), names(tasks), rows, results, *configs, sampling, drafts, seed), Console(stderr=as_json)
     )
     if as_json:
         typer.echo(json.dumps(report.as_json()))
@@ -91,3 +101,19 @@ def truncation(
         typer.echo(json.dumps(report.as_json()))
     if plot is not None:
         draw(report, plot)
+
+
+@bench.command()
+def retrieval(
+    data: Annotated[Path, typer.Option(help="The folder of the data sets.")],
+    questions: Annotated[int, typer.Option(help="Questions to ask; 0 is all of them.")] = 0,
+    passages: Annotated[int, typer.Option(help="Passages of the large library.")] = 20_000,
+    embedder: Annotated[Path | None, typer.Option(help="Also by vectors: a folder with model.onnx and tokenizer.json.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """A library on Natural Questions: recall, time, and whether the weights of two ends are comparable."""
+    from antiphon.bench.retrieval import Plan, run
+
+    report = run(Plan(data, questions, passages, embedder=embedder), Console(stderr=as_json))
+    if as_json:
+        typer.echo(json.dumps(asdict(report)))

@@ -7,15 +7,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from antiphon.cli.arguments import CHAIN, AsJson, DraftLength, ModelName, Temperature, ThreadsOfEach, names
+from antiphon.cli.arguments import AsJson, DraftLengthOfAll, ModelName, Temperature, ThreadsOfEach, names, number_or_auto
 from antiphon.config import ModelConfig, SamplingParams
 
 
 def demo(
-    methods: Annotated[str, typer.Option(help="Methods to run, with commas between.")] = "cloud,dsd,dssd,xcosd,xcosd-e",
+    methods: Annotated[str, typer.Option(help="Methods to run, with commas between.")] = "cloud,dsd,dssd,xcosd,xcosd-e,coupled",
     cloud_model: ModelName = "gemma3-270m",
     model: ModelName = "smollm2-135m",
-    draft_length: DraftLength = CHAIN.draft_length,
+    draft_length: DraftLengthOfAll = "3",
     max_tokens: int = 40,
     temperature: Temperature = 0.0,
     seed: int = 1,
@@ -32,7 +32,8 @@ def demo(
     chosen = names(methods)
     cloud_config, device_config = ModelConfig(cloud_model, threads=threads), ModelConfig(model, threads=threads)
     sampling = SamplingParams(temperature=temperature)
-    rows = run(Plan(cloud_config, device_config, chosen, draft_length, max_tokens, sampling, seed), console)
+    drafts = number_or_auto("draft length", draft_length)
+    rows = run(Plan(cloud_config, device_config, chosen, drafts, max_tokens, sampling, seed), console)
     if picture is not None:
         console.save_svg(str(picture), title="antiphon demo")
     if as_json:

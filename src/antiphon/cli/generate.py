@@ -21,11 +21,13 @@ from antiphon.cli.arguments import (
     Precision,
     Temperature,
     Threads,
+    drafting,
+    number_or_auto,
 )
-from antiphon.config import ModelConfig, Request, SamplingParams, UncertaintyOptions
+from antiphon.config import CoupledOptions, ModelConfig, Request, SamplingParams, UncertaintyOptions
 from antiphon.errors import UsageError
 
-_SAMPLING, _HLM, _REQUEST = SamplingParams(), UncertaintyOptions(), Request("any")
+_SAMPLING, _HLM, _COUPLED, _REQUEST = SamplingParams(), UncertaintyOptions(), CoupledOptions(), Request("any")
 
 
 def generate(
@@ -33,7 +35,8 @@ def generate(
     cloud: CloudUrl = None,
     model: Annotated[str | None, typer.Option(help="The device's model, named as in `serve`.")] = None,
     method: Annotated[str, typer.Option(help="One of the README's table, such as cloud, dssd or xcosd-e.")] = _REQUEST.method,
-    draft_length: DraftLength = CHAIN.draft_length,
+    draft_length: DraftLength = None,
+    ahead: Annotated[int, typer.Option(help="coupled: drafts made while the cloud's word is on its way.")] = _COUPLED.ahead,
     draft_precision: DraftPrecision = None,
     precision: Precision = CHAIN.precision,
     candidates: Annotated[str, typer.Option(help="xcosd-e: candidates a message, or auto.")] = "auto",
@@ -68,8 +71,8 @@ def generate(
     from antiphon.methods import find
 
     sampling = SamplingParams(repetition_penalty, presence_penalty, frequency_penalty, (), temperature, top_k, top_p, min_p)
-    given: dict[str, object] = {"draft_length": draft_length, "precision": precision, "uncertain": uncertain, "kept": kept}
-    given |= {"candidates": _candidates(candidates), "iterations": iterations}
+    given: dict[str, object] = {"ahead": ahead, "precision": precision, "uncertain": uncertain, "kept": kept}
+    given |= {"candidates": number_or_auto("candidates", candidates), "iterations": iterations, **drafting(draft_length)}
     given |= {"truncate": truncate, "wire": wire, "expansion": expansion, "replacement": replacement}
     given |= {} if draft_precision is None else {"draft_precision": draft_precision}
     options = find(method).options_from(given)
@@ -101,14 +104,6 @@ async def _generate(request: Request, url: str | None, model: ModelConfig | None
             typer.echo(finding.sentence(), err=True)
             figures["check"] = asdict(finding)
     return figures
-
-
-def _candidates(given: str) -> int:
-    if given == "auto":
-        return 0
-    if not given.isascii() or not given.isdigit() or int(given) == 0:
-        raise UsageError(f"candidates must be a number from 1 on, or auto, not {given!r}")
-    return int(given)
 
 
 def _read_stdin() -> str:

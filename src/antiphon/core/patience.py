@@ -21,8 +21,8 @@ EDGES = (0.25, 1.0, 2.0, 3.0, 4.5)
 FORGET = 0.97
 """What a round still counts one round later: links and texts change."""
 
-FIRST = (3, 1)
-"""Drafts of the first rounds, which only learn."""
+FIRST = (3, 3, 1)
+"""Drafts of the first rounds, which only learn; the times of the very first are not typical: both ends read the prompt."""
 
 PATIENCE = 8
 """Rounds without a draft before one is drafted to learn whether it pays now."""
@@ -120,8 +120,9 @@ class Pace:
 
         tokens: what the round brought.
         """
-        self._drafting = FORGET * self._drafting + (fresh, drafting)
-        self._overall = FORGET * self._overall + (tokens, drafting + waiting)
-        self._wait.observe(sent, waiting)
+        if self._rounds > 0:
+            self._drafting = FORGET * self._drafting + (fresh, drafting)
+            self._overall = FORGET * self._overall + (tokens, drafting + waiting)
+            self._wait.observe(sent, waiting)
         self._rounds += 1
         self._idle = 0 if sent else self._idle + 1

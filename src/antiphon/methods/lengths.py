@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from antiphon.config import MAX_DRAFT_LENGTH
+from antiphon.config import AUTO_DRAFT_LENGTH
 from antiphon.core.patience import Pace
 from antiphon.methods.drafter import Drafted
 
@@ -53,14 +53,14 @@ class Fixed:
 
 
 class Auto:
-    """As many as pay, from none to MAX_DRAFT_LENGTH."""
+    """As many as pay, from none to AUTO_DRAFT_LENGTH."""
 
     def __init__(self) -> None:
         self.pace = Pace()
 
     def more(self, drafts: Sequence[Drafted]) -> bool:
         """While another one pays."""
-        return len(drafts) < MAX_DRAFT_LENGTH and self.pace.pays([draft.entropy for draft in drafts])
+        return len(drafts) < AUTO_DRAFT_LENGTH and self.pace.pays([draft.entropy for draft in drafts])
 
     def speculate(self, drafts: Sequence[Drafted]) -> bool:
         """While it has a chance."""
