@@ -1,4 +1,4 @@
-"""Two ends in virtual time: the real device and cloud code, an emulated link, and forward passes that cost what a profile says."""
+"""Two ends in virtual time: the real device and cloud code, an emulated link, and passes that cost what a profile says."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
