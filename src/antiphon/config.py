@@ -330,7 +330,7 @@ class Request:
     """
 
     prompt: str
-    method: str = "xcosd-e"
+    method: str = "coupled"
     options: Options | None = None
     sampling: SamplingParams = SamplingParams()
     max_tokens: int = 64
