@@ -101,10 +101,10 @@ def test_demo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert run("demo", *models, "--json", "--picture", str(picture), monkeypatch=monkeypatch) == 0
     out, err = capsys.readouterr()
     rows = [json.loads(line) for line in out.splitlines()]
-    assert [row["method"] for row in rows] == ["cloud", "dsd", "dssd", "xcosd", "xcosd-e"]
+    assert [row["method"] for row in rows] == ["cloud", "dsd", "dssd", "xcosd", "xcosd-e", "coupled"]
     assert all(row["text"] == rows[0]["text"] for row in rows)
     assert all(set(row) >= set(FIGURES) for row in rows)
-    assert "dsd, dssd, xcosd, xcosd-e: the very tokens of cloud" in err
+    assert "dsd, dssd, xcosd, xcosd-e, coupled: the very tokens of cloud" in err
     assert picture.read_text().startswith("<svg")
 
 
@@ -122,20 +122,25 @@ WITH_TOY = ("generate", "--model", "toy-device", "x")
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((*WITH_TOY,), "the method xcosd-e needs a cloud: give --cloud ws://HOST:PORT"),
-        (("generate", "--cloud", "ws://127.0.0.1:1", "x"), "the method xcosd-e drafts on the device: give --model"),
+        ((*WITH_TOY,), "the method coupled needs a cloud: give --cloud ws://HOST:PORT"),
+        (("generate", "--cloud", "ws://127.0.0.1:1", "x"), "the method coupled drafts on the device: give --model"),
         ((*WITH_TOY, "--cloud", "ws://127.0.0.1:1"), "is `antiphon serve` running there?"),
         ((*WITH_TOY, "--cloud", "http://127.0.0.1:1"), "is no WebSocket address"),
         (
             (*WITH_TOY, "--method", "telepathy"),
             "there is no method 'telepathy': use one of cloud, coupled, coupled-tree, ",
         ),
-        ((*WITH_TOY, "--draft-length", "0"), "draft length must be 1 to 16, not 0"),
-        ((*WITH_TOY, "--precision", "8"), "precision must be 16 or 32 bits, not 8"),
+        ((*WITH_TOY, "--draft-length", "0"), "draft length must be a number from 1 on, or auto, not '0'"),
+        ((*WITH_TOY, "--draft-length", "17"), "draft length must be 1 to 16, or 0 (auto), not 17"),
+        ((*WITH_TOY, "--method", "coupled", "--ahead", "33"), "ahead must be 0 (wait) to 32 drafts, not 33"),
+        ((*WITH_TOY, "--method", "dssd", "--precision", "8"), "precision must be 16 or 32 bits, not 8"),
         ((*WITH_TOY, "--temperature", "-1"), "temperature must be between 0 and 100, not -1.0"),
         ((*WITH_TOY, "--top-p", "0"), "top-p must be above 0 and at most 1 (off), not 0.0"),
         ((*WITH_TOY, "--max-tokens", "0"), "max-tokens must be at least 1, not 0"),
-        ((*WITH_TOY, "--check"), "--check compares tokens, which only --temperature 0 makes equal for xcosd-e: or use coupled"),
+        (
+            (*WITH_TOY, "--method", "xcosd-e", "--check"),
+            "--check compares tokens, which only --temperature 0 makes equal for xcosd-e: or use coupled",
+        ),
         ((*WITH_TOY, "--method", "device", "--check"), "--check compares with `cloud`, which device does not promise to equal"),
         (("generate", "--model", "toy-device", "--method", "device", ""), "the prompt is empty"),
         (("generate", "--model", "toy-nothing", "--method", "device", "x"), "there is no toy model 'toy-nothing'"),

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from antiphon.config import (
+    MAX_AHEAD,
     MAX_DRAFT_LENGTH,
     CandidateOptions,
     ChainOptions,
@@ -43,9 +44,12 @@ BAD_SAMPLING = [
     ("logit_bias", ((1, math.nan),), "every logit bias must be a finite number"),
     ("logit_bias", ((1, 0.0), (2, math.inf)), "every logit bias must be a finite number"),
 ]
+BAD_LENGTHS = [
+    ("draft_length", length, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, or 0 (auto), not {length}")
+    for length in (-1, MAX_DRAFT_LENGTH + 1)
+]
 BAD_OPTIONS = [
-    ("draft_length", 0, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, not 0"),
-    ("draft_length", MAX_DRAFT_LENGTH + 1, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, not {MAX_DRAFT_LENGTH + 1}"),
+    *BAD_LENGTHS,
     ("draft_precision", 8, "draft precision must be 16 or 32 bits, not 8"),
     ("draft_precision", 0, "draft precision must be 16 or 32 bits, not 0"),
 ]
@@ -117,7 +121,10 @@ BAD = [
     (TsltOptions, {"wire": "tight"}, "draft_precision", 32, "wire tight needs a draft precision of 8 or 16 bits"),
     *((TreeOptions, {}, *case) for case in (*BAD_SPARSE, *BAD_TREES)),
     *((CoupledTreeOptions, {}, *case) for case in BAD_TREES),
-    (CoupledOptions, {}, "draft_length", 0, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, not 0"),
+    *((CoupledOptions, {}, *case) for case in BAD_LENGTHS),
+    *((TsltOptions, {}, *case) for case in BAD_LENGTHS),
+    (CoupledOptions, {}, "ahead", -1, f"ahead must be 0 (wait) to {MAX_AHEAD} drafts, not -1"),
+    (CoupledOptions, {}, "ahead", MAX_AHEAD + 1, f"ahead must be 0 (wait) to {MAX_AHEAD} drafts, not {MAX_AHEAD + 1}"),
     *((ModelConfig, {"name": "toy"}, *case) for case in BAD_MODEL),
     *((Limits, {}, *case) for case in BAD_LIMITS),
     *((ServeConfig, {}, *case) for case in BAD_SERVE),
@@ -137,6 +144,9 @@ GOOD = [
     (SamplingParams, {"temperature": 100.0, "top_k": 10**9, "top_p": 1.0, "min_p": 1.0, "presence_penalty": -2.0}),
     (SamplingParams, {"logit_bias": ((0, -100.0), (0, 100.0))}),
     (ChainOptions, {"draft_length": 1, "draft_precision": 16}),
+    (ChainOptions, {"draft_length": 0}),
+    (CoupledOptions, {"draft_length": 0, "ahead": 0}),
+    (CoupledOptions, {"draft_length": MAX_DRAFT_LENGTH, "ahead": MAX_AHEAD}),
     (SplitOptions, {"draft_length": MAX_DRAFT_LENGTH, "draft_precision": 32, "precision": 32}),
     (CandidateOptions, {"candidates": 31, "iterations": 64}),
     (TsltOptions, {"truncate": "p=1", "wire": "tight", "draft_precision": 16, "draft_length": MAX_DRAFT_LENGTH}),

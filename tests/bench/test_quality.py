@@ -228,7 +228,7 @@ def test_the_command_with_a_cloud_of_its_own(
         (("--rows", "0"), "--rows must be at least 1, not 0"),
         (("--rows", "4"), "--rows must be at most 3, the rows that gsm8k has, not 4"),
         (("--data", "no/such/folder"), "cannot be read (No such file or directory): --data names the folder of the data sets"),
-        (("--draft-length", "0"), "draft length must be 1 to 16, not 0"),
+        (("--draft-length", "0"), "draft length must be a number from 1 on, or auto, not '0'"),
         (("--temperature", "-1"), "temperature must be between 0 and 100, not -1.0"),
         (("--results", "."), "cannot be used for the results (Is a directory): give another --results"),
         (("--model", "no.gguf"), "there is no file no.gguf"),

@@ -1,6 +1,7 @@
 """What `--check` calls a near tie, and what a fault: by the noise that the cloud measured, not by a constant."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from antiphon.core.distributions import Logits
 from antiphon.device.check import Check, check, probe
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
+from antiphon.methods import METHODS
+from antiphon.methods.base import CloudHalf, CloudSide
 from antiphon.methods.probe import Question
 from antiphon.models.toy import ToyContext, named_toy
 from antiphon.wire.messages import Probed
@@ -87,11 +90,13 @@ def test_coupled_drafting_is_checked_at_any_temperature(
 @pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
 def test_a_fault_of_coupled_drafting_is_seen(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cloud that draws its own noise."""
-    name = {"coupled": "coupled.CoupledCloud", "coupled-tree": "coupled_tree.CoupledTreeCloud"}[method]
-    monkeypatch.setattr(
-        f"antiphon.methods.{name}.bonus",
-        lambda self, target, position: PhiloxChance(99).race(position).winner(target),
-    )
+    half: Any = METHODS[method].cloud
+    plain = half.__init__
+
+    def with_own_noise(self: CloudHalf, side: CloudSide, options: object) -> None:
+        plain(self, replace(side, chance=PhiloxChance(99)), options)
+
+    monkeypatch.setattr(half, "__init__", with_own_noise)
 
     async def test(device: Device, connection: Connection) -> None:
         asked = request(method, temperature=1.0, tokens=30)

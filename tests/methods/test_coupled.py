@@ -1,5 +1,6 @@
 """Coupled drafting: the answer is that of `cloud` with the same seed, whatever the drafter, the drafts and the tree."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,9 @@ from antiphon.core.chance import PhiloxChance
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.methods import METHODS
+from antiphon.methods.coupled import CoupledCloud
 from antiphon.methods.pair import run_pair
+from antiphon.methods.verifier import Targets
 from laws import LARGE, SHARED, SMALL, Pair
 from links import linked, request
 
@@ -78,11 +81,19 @@ def test_nothing_but_ids_crosses() -> None:
     linked(test)
 
 
+def trusting(self: CoupledCloud, targets: Targets, drafts: Sequence[int]) -> list[int]:
+    """All drafts, and one token more unless they end the answer."""
+    if drafts and self.side.transcript.is_end(drafts[-1]):
+        return [*drafts]
+    race = self.side.chance.race(self.side.transcript.position + len(drafts))
+    return [*drafts, race.winner(targets.probs(len(drafts)))]
+
+
 @pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
 def test_a_planted_bug_is_seen(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cloud that takes the device's word, as a ratio test with shared noise would more often than it may."""
-    place = {"coupled": "coupled.CoupledCloud.stands", "coupled-tree": "coupled_tree.CoupledTreeCloud.choose"}[method]
-    wrong = {"coupled": lambda *_: True, "coupled-tree": lambda self, tree, node, *_: (tree.children(node)[0], None)}[method]
+    place = {"coupled": "coupled.CoupledCloud._winners", "coupled-tree": "coupled_tree.CoupledTreeCloud.choose"}[method]
+    wrong = {"coupled": trusting, "coupled-tree": lambda self, tree, node, *_: (tree.children(node)[0], None)}[method]
     monkeypatch.setattr(f"antiphon.methods.{place}", wrong)
 
     async def test(device: Device, connection: Connection) -> None:

@@ -110,7 +110,9 @@ def sample(kind: type) -> m.Message:
         m.VocabularyPart: m.VocabularyPart(0, 2, b"part"),
         m.Common: m.Common(bytes(16), 265),
         m.CommonMap: m.CommonMap(b"map"),
-        m.Open: m.Open("dssd", {"draft_length": 3}, SamplingParams(logit_bias=((1, 2.5),)), "hello", True, 64, 2**64 - 1),
+        m.Open: m.Open(
+            "dssd", {"draft_length": 3}, SamplingParams(logit_bias=((1, 2.5),)), "hello", True, 64, 2**64 - 1, (3, 1, 264)
+        ),
         m.Opened: m.Opened(7),
         m.Draft: m.Draft(1, 2, b"drafts"),
         m.Verdict: m.Verdict(1, 2, b"token"),
@@ -255,7 +257,7 @@ def beyond(kind: inspect.Type) -> list[object]:
         case inspect.BytesType(min_length=shortest, max_length=int(longest)):
             return [bytes(longest + 1)] + ([bytes(shortest - 1)] if shortest else [])
         case inspect.VarTupleType(item_type=item, max_length=int(longest)):
-            return [["x"] * (longest + 1)] + [[wrong] for wrong in beyond(item)]
+            return [within(item)[:1] * (longest + 1)] + [[wrong] for wrong in beyond(item)]
         case inspect.DictType(max_length=int(longest), key_type=key):
             return [{str(n): n for n in range(longest + 1)}] + [{wrong: 1} for wrong in beyond(key)]
         case inspect.TupleType(item_types=items):
@@ -272,8 +274,8 @@ def within(kind: inspect.Type) -> list[object]:
             return ["", "x" * longest]
         case inspect.BytesType(min_length=shortest, max_length=int(longest)):
             return [bytes(shortest or 0), bytes(longest)]
-        case inspect.VarTupleType(max_length=int(longest)):
-            return [[], ["x"] * longest]
+        case inspect.VarTupleType(item_type=item, max_length=int(longest)):
+            return [[], *([value] * longest for value in within(item)[:1]), within(item)]
         case inspect.DictType(max_length=int(longest)):
             return [{}, {str(n): n for n in range(longest)}]
     return []

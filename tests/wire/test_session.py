@@ -27,7 +27,7 @@ SAMPLES: dict[type, m.Message] = {
         m.CommonWanted(),
         m.CommonMap(b"map"),
         m.CommonReady(),
-        m.Open("dssd", {"draft_length": 3}, SamplingParams(), "hello", False, 64, 1),
+        m.Open("dssd", {"draft_length": 3}, SamplingParams(), "hello", False, 64, 1, ()),
         m.Opened(7),
         m.Draft(0, 1, b"draft"),
         m.Verdict(0, 1, b"to"),

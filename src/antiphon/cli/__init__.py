@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from antiphon import __version__
-from antiphon.cli import bench, demo, doctor, generate, serve
+from antiphon.cli import bench, demo, doctor, generate, library, link, profile, reproduce, serve
 from antiphon.errors import AntiphonError
 
 app = typer.Typer(
@@ -22,7 +22,11 @@ app.command()(serve.serve)
 app.command()(generate.generate)
 app.command()(demo.demo)
 app.command()(doctor.doctor)
+app.command()(link.link)
+app.command()(profile.profile)
+app.add_typer(library.commands, name="library")
 app.add_typer(bench.bench, name="bench")
+app.add_typer(reproduce.reproduce, name="reproduce")
 
 
 def main() -> None:

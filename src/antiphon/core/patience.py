@@ -24,8 +24,11 @@ FORGET = 0.97
 FIRST = (3, 3, 1)
 """Drafts of the first rounds, which only learn; the times of the very first are not typical: both ends read the prompt."""
 
-PATIENCE = 8
-"""Rounds without a draft before one is drafted to learn whether it pays now."""
+PATIENCE, LONGEST_PATIENCE = 12, 96
+"""Rounds without a draft before one is drafted to learn whether it pays now: at first, and after it often did not."""
+
+KEEP = 0.98
+"""What a tested draft still counts after the next one like it."""
 
 
 def entropy(logits: Logits) -> float:
@@ -33,6 +36,7 @@ def entropy(logits: Logits) -> float:
     shifted = logits - logits.max()
     weights = np.exp(shifted)
     total = float(weights.sum())
+    np.maximum(shifted, -1e4, out=shifted)  # a token that is ruled out weighs 0, and 0 times infinity is no number
     return float(np.log(total) - (weights @ shifted) / total)
 
 
@@ -60,8 +64,8 @@ class Acceptance:
     def observe(self, entropy: float, stood: bool) -> None:
         """Learn from a tested draft."""
         place = bisect(EDGES, entropy)
-        self._tested[place] += 1.0
-        self._stood[place] += stood
+        self._tested[place] = KEEP * self._tested[place] + 1.0
+        self._stood[place] = KEEP * self._stood[place] + stood
 
 
 class Line:
@@ -92,14 +96,14 @@ class Pace:
         self._drafting = np.zeros(2)  # drafts, their seconds
         self._overall = np.zeros(2)  # tokens, their seconds
         self._rounds = 0
-        self._idle = 0
+        self._idle, self._patience = 0, PATIENCE
 
     def pays(self, entropies: Sequence[float]) -> bool:
         """Whether to draft on after drafts with these entropies in a round."""
         drafts = len(entropies)
         if self._rounds < len(FIRST):
             return drafts < FIRST[self._rounds]
-        if self._idle >= PATIENCE:
+        if self._idle >= self._patience:
             return drafts == 0
         return self.acceptance.survival(entropies) * self.acceptance.overall > self.tokens_per_second * self.draft_seconds
 
@@ -125,4 +129,9 @@ class Pace:
             self._overall = FORGET * self._overall + (tokens, drafting + waiting)
             self._wait.observe(sent, waiting)
         self._rounds += 1
-        self._idle = 0 if sent else self._idle + 1
+        if self._idle >= self._patience:  # that round was to look whether drafts pay now
+            self._patience, self._idle = min(2 * self._patience, LONGEST_PATIENCE), 0
+        elif sent:
+            self._patience, self._idle = PATIENCE, 0
+        else:
+            self._idle += 1

@@ -21,6 +21,15 @@ class Piece:
     kind: Kind
 
 
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Tokens that were committed together: when, where each came from, and how many drafts were sent for them."""
+
+    time: float
+    kinds: tuple[Kind, ...]
+    drafted: int
+
+
 class TextStream:
     """Bytes in, text out at complete UTF-8 characters, held back while it could be the start of a stop string."""
 
@@ -59,7 +68,9 @@ class Answer:
         self.resumed = 0
         """How often it went on after the link was lost."""
         self.exchanged = Exchanged()
-        self._common, self._started = common, started
+        self.started = started
+        self.arrivals: list[Arrival] = []
+        self._common = common
         self._stream = TextStream(stop)
         self._times: list[float] = []
 
@@ -73,9 +84,12 @@ class Answer:
         self.rounds += emit.exchanged.trips > 0
         self.exchanged += emit.exchanged
         pieces: list[Piece] = []
+        before = self.committed
         for token in emit.tokens:
             if not self.stopped:
                 pieces += self._take(token, now)
+        kinds = tuple(token.kind for token in emit.tokens[: self.committed - before])
+        self.arrivals.append(Arrival(now, kinds, emit.exchanged.drafted))
         if self.stopped:
             self._trim()
         return pieces
@@ -116,12 +130,19 @@ class Answer:
     @property
     def first_token_s(self) -> float:
         """Seconds from the request to the first token."""
-        return self._times[0] - self._started
+        return self._times[0] - self.started
 
     @property
     def seconds(self) -> float:
         """Seconds from the request to the last token."""
-        return self._times[-1] - self._started
+        return self._times[-1] - self.started
+
+    def acceptance_by_depth(self) -> list[tuple[int, int]]:
+        """Of the first, second, ... draft of a round: how many stood, and how many were tested."""
+        stood = [arrival.kinds.count(Kind.ACCEPTED) for arrival in self.arrivals]
+        tested = [count + (Kind.CORRECTION in arrival.kinds) for count, arrival in zip(stood, self.arrivals, strict=True)]
+        depths = range(max(tested, default=0))
+        return [(sum(count > depth for count in stood), sum(count > depth for count in tested)) for depth in depths]
 
     def intervals(self) -> list[float]:
         """Seconds between tokens that follow each other; those of one round arrive together, 0 apart."""
@@ -197,6 +218,7 @@ class Result:
             "drafted": exchanged.drafted,
             "accepted": self.answer.kinds[Kind.ACCEPTED],
             "acceptance_rate": self.acceptance_rate,
+            "acceptance_by_depth": [stood / tested for stood, tested in self.answer.acceptance_by_depth()],
             "candidates": exchanged.candidates,
             "entries_per_draft_law": exchanged.entries / exchanged.draft_laws if exchanged.draft_laws else None,
             "cut_mass_per_draft_law": exchanged.cut / exchanged.draft_laws if exchanged.draft_laws else None,

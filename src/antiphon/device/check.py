@@ -89,7 +89,7 @@ async def probe(connection: Connection, request: Request, question: Question) ->
     common = connection.common
     side = DeviceSide(common, Transcript(common.ends, 1), PhiloxChance(0))
     half = ProbeDevice(side, question)
-    opening = Open("probe", {}, request.sampling, request.prompt, request.chat, len(question.numbers) + 1, 0)
+    opening = Open("probe", {}, request.sampling, request.prompt, request.chat, len(question.numbers) + 1, 0, ())
     session = await connection.open(opening)
     await drive_session(half.run(), session)
     await session.closed()

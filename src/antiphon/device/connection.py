@@ -43,6 +43,7 @@ class DeviceSession:
         self.number = number
         self.prompt_tokens: int | None = None
         self._connection = connection
+        self._wire = connection.wire  # of the link that it was opened on: another one does not know it
         self._inbox: asyncio.Queue[m.Message | AntiphonError] = asyncio.Queue()
 
     def deliver(self, arrived: m.Message | AntiphonError) -> None:
@@ -53,7 +54,9 @@ class DeviceSession:
             self._inbox.put_nowait(arrived)
 
     async def send(self, message: m.Message) -> None:
-        """Send to the cloud half."""
+        """Send to the cloud half. Raises LinkError if the link that it was opened on is gone."""
+        if self._connection.wire is not self._wire:
+            raise LinkError("the link of this session was lost")
         await self._connection.send(message, self.number)
 
     async def receive(self, within: float | None = None) -> m.Message | None:
@@ -70,7 +73,7 @@ class DeviceSession:
 
     async def cancel(self) -> None:
         """Tell the cloud to stop, if it has not."""
-        if self._connection.wire.life(self.number) in (Life.OPENING, Life.RUNNING):
+        if self._wire.life(self.number) in (Life.OPENING, Life.RUNNING):
             await self.send(m.Cancel())
 
     async def closed(self) -> m.Closed:
@@ -85,7 +88,7 @@ class DeviceSession:
 
     def ledger(self) -> Ledger:
         """What crossed the link for this session; asked for once, at its end."""
-        return self._connection.wire.ledgers.pop(self.number, Ledger())
+        return self._wire.ledgers.pop(self.number, Ledger())
 
 
 class Connection:
@@ -104,6 +107,7 @@ class Connection:
         self._reader: asyncio.Task[None] | None = None
         self._broken: AntiphonError | None = None
         self._mending = asyncio.Lock()
+        self._failed: LinkError | None = None
 
     async def establish(self) -> None:
         """Connect and greet. Raises LinkError, RemoteError or ProtocolError with one sentence; CacheError too."""
@@ -117,18 +121,17 @@ class Connection:
     async def mend(self, lost: LinkError) -> None:
         """Connect anew after a loss, trying for `mend_seconds`: sessions are gone, and `Open` goes on with their answers.
 
-        Raises LinkError if nobody answers, ProtocolError if another cloud does.
+        Raises LinkError if nobody answers. Whether it is the cloud of before is for who asks to compare.
         """
+        failed = self._failed
         async with self._mending:
             if self._broken is None:
                 return  # it was lost for several sessions at once, and another one mended it
-            before = self.welcome.model, self.common.digest
+            if self._failed is not failed and self._failed is not None:
+                raise self._failed  # or tried to, just now
             await self._leave()
             log.warning("antiphon: %s; trying again for %g s", lost, self._mend_seconds)
             await self._establish_in_time(lost)
-            if (self.welcome.model, self.common.digest) != before:
-                await self.close()
-                raise ProtocolError(f"the cloud serves {self.welcome.model} now, so the answer cannot go on: ask again")
 
     async def open(self, opening: m.Open) -> DeviceSession:
         """Begin a session. Its refusal, if any, comes with the first `receive`."""
@@ -161,15 +164,20 @@ class Connection:
         await self._transport.close()
 
     async def _establish_in_time(self, lost: LinkError) -> None:
-        until, pause = self._now() + self._mend_seconds, FIRST_PAUSE_SECONDS
-        while True:
-            try:
-                return await self.establish()
-            except LinkError as error:
-                if self._now() + pause > until:
-                    raise LinkError(f"{lost}, and it did not come back within {self._mend_seconds:g} s") from error
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        pause = FIRST_PAUSE_SECONDS
+        try:
+            async with asyncio.timeout(self._mend_seconds or None) as limit:
+                while True:
+                    try:
+                        return await self.establish()
+                    except LinkError:
+                        if (until := limit.when()) is None or self._now() + pause > until:
+                            raise TimeoutError from None
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        except TimeoutError as error:
+            self._failed = LinkError(f"{lost}, and it did not come back within {self._mend_seconds:g} s")
+            raise self._failed from error
 
     async def _greet(self) -> None:
         model = self._model
@@ -186,8 +194,12 @@ class Connection:
         self._reader = asyncio.create_task(self._read())
 
     async def send(self, message: m.Message, session: int = 0) -> None:
-        """Send a message of this end."""
-        await self._transport.send(self.wire.send(message, session))
+        """Send a message of this end. Raises LinkError if the link is down."""
+        try:
+            await self._transport.send(self.wire.send(message, session))
+        except LinkError as error:
+            self._break(error)
+            raise
 
     async def _vocabulary(self, model: Model | None) -> Vocabulary:
         fingerprint = self.welcome.vocabulary
@@ -265,7 +277,7 @@ class Connection:
             del self._sessions[session]
 
     def _break(self, error: AntiphonError) -> None:
-        self._broken = error
+        self._broken = self._broken or error
         for session in self._sessions.values():
             session.deliver(error)
         self._sessions.clear()

@@ -11,8 +11,8 @@ from antiphon.config import Request, SamplingParams
 from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Answer, Piece, Result
-from antiphon.device.connection import Connection, DeviceSession
-from antiphon.errors import LinkError, ProtocolError, UsageError
+from antiphon.device.connection import MEND_SECONDS, Connection, DeviceSession
+from antiphon.errors import LinkError, ProtocolError, RemoteError, UsageError
 from antiphon.methods import METHODS, find
 from antiphon.methods.base import DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
@@ -100,6 +100,10 @@ class Device:
             await self.worker.run(context.close)
 
 
+IN_VAIN = 10
+"""Losses without a new token between them, after which an answer is given up."""
+
+
 class _Writing:
     """One answer under way with a cloud, over as many sessions as links break."""
 
@@ -109,9 +113,12 @@ class _Writing:
         self.closed: Closed | None = None
         self.prompt_tokens: int | None = None
         self._method, self._request, self._seed, self._side = method, request, seed, side
+        self._lost_at, self._in_vain = -1, 0
+        self._refused_since: float | None = None
 
     async def run(self, connection: Connection, host: "_Host") -> Finish:
         """Write it to its end. After a loss it goes on where it was, in a new session."""
+        cloud = connection.welcome.model, connection.common.digest
         while True:
             try:
                 return await self._session(connection, host)
@@ -120,8 +127,29 @@ class _Writing:
                     return Finish.STOP
                 if (finish := self._side.transcript.finish) is not None:
                     return finish  # only the cloud's last word was lost
-                self.answer.resumed += 1
+                self._count_loss(lost)
                 await connection.mend(lost)
+            except RemoteError as refusal:
+                await self._wait_for_room(refusal)
+            if (connection.welcome.model, connection.common.digest) != cloud:
+                name = connection.welcome.model
+                raise ProtocolError(f"the cloud serves {name} now, so the answer cannot go on: ask again")
+
+    def _count_loss(self, lost: LinkError) -> None:
+        """Raise it if the cloud is lost at the same place again and again."""
+        position = self._side.transcript.position
+        self._in_vain = self._in_vain + 1 if self._lost_at == position else 0
+        self._lost_at = position
+        self.answer.resumed += 1
+        if self._in_vain >= IN_VAIN:
+            raise lost
+
+    async def _wait_for_room(self, refusal: RemoteError) -> None:
+        """A cloud may still keep room for the session that was lost; it notices in a while. Raises any other refusal."""
+        since = self._refused_since = self._refused_since or _now()
+        if refusal.code != "busy" or not self.answer.resumed or _now() - since > MEND_SECONDS:
+            raise refusal
+        await asyncio.sleep(1.0)
 
     async def _session(self, connection: Connection, host: "_Host") -> Finish:
         opening = _opening(self._request, self._seed, self._side.transcript.numbers)

@@ -70,7 +70,7 @@ class CoupledDevice(ChainDevice):
     def __init__(self, side: DeviceSide, options: CoupledOptions) -> None:
         super().__init__(side, options)
         self.draft_chance = Racing(side.chance)
-        self._ahead = options.ahead
+        self._most, self._ahead = longest(options.draft_length), options.ahead
         self._line: list[Drafted] = []  # drafts that no verdict has settled yet
         self._sent = 0  # how many of them are on their way
         self._asked = False  # a token was asked for without a draft
@@ -112,7 +112,7 @@ class CoupledDevice(ChainDevice):
             yield self._settle(message)
 
     def _goes_on(self) -> bool:
-        room = len(self._line) < self._block + self._ahead
+        room = len(self._line) < min(self._block, self._most) + self._ahead
         return self._sent > 0 and room and self._may_extend() and self.lengths.speculate(self._line)
 
     def _may_extend(self) -> bool:

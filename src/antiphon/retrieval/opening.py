@@ -11,6 +11,7 @@ from antiphon.retrieval.options import SearchOptions
 from antiphon.retrieval.sqlite import SqliteIndex
 
 KEY_VARIABLE = "ANTIPHON_LIBRARY_KEY"
+_SERVERS = ("postgresql://", "postgres://")
 
 
 def open_library(
@@ -22,14 +23,26 @@ def open_library(
     options: SearchOptions | None = None,
     create: bool = False,
 ) -> Index:
-    """The library of this name, for one `with` block. name: a file.
+    """The library of this name, for one `with` block. name: a file, or `postgresql://user@host/database`.
 
-    key_file: holds the key of an encrypted one, else $ANTIPHON_LIBRARY_KEY does. embedder: a folder as of `OnnxEmbedder`;
+    key_file: holds the key of an encrypted file, else $ANTIPHON_LIBRARY_KEY does. embedder: a folder as of `OnnxEmbedder`;
     threads: of its passes. create: make a missing one. Raises UsageError.
     """
+    if name.startswith(_SERVERS) and key_file is not None:
+        raise UsageError("a key is for a file: encrypt the disk of a PostgreSQL server, and leave --key-file away")
     key = library_key(key_file, os.environ)
     model: Embedder | None = None if embedder is None else OnnxEmbedder(embedder.expanduser(), threads)
+    if name.startswith(_SERVERS):
+        return _on_server(name, model, options, create)
     return SqliteIndex(Path(os.path.expanduser(name)), key=key, embedder=model, options=options, create=create)
+
+
+def _on_server(url: str, embedder: Embedder | None, options: SearchOptions | None, create: bool) -> Index:
+    try:
+        from antiphon.retrieval.postgres import PostgresIndex
+    except ImportError as error:
+        raise UsageError("a library in PostgreSQL needs psycopg: run pip install 'antiphon[postgres]'") from error
+    return PostgresIndex(url, embedder=embedder, options=options, create=create)
 
 
 def library_key(file: Path | None, environment: Mapping[str, str]) -> str | None:

@@ -89,7 +89,7 @@ class Open(msgspec.Struct, frozen=True, array_like=True, tag=9, forbid_unknown_f
     chat: bool
     max_tokens: Count
     seed: Annotated[int, Meta(ge=0)]
-    committed: Annotated[tuple[Count, ...], Meta(max_length=2**20)] = ()
+    committed: Annotated[tuple[Count, ...], Meta(max_length=2**20)]
 
 
 class Opened(msgspec.Struct, frozen=True, array_like=True, tag=10, forbid_unknown_fields=True):

@@ -1,0 +1,78 @@
+"""What a reproduction is asked for: data, models, scale; and the lab that it is done in."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from antiphon import __version__
+from antiphon.bench.compute import Compute, parse_compute
+from antiphon.bench.reproduce.lab import Lab
+from antiphon.bench.reproduce.notebook import notebook
+from antiphon.config import ModelConfig, SamplingParams
+from antiphon.errors import UsageError
+
+SCALES = ("smoke", "small", "full")
+"""How much is measured: a look at whether it works, half an hour on one core, and a night."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """data: the folder of the data sets. profile: the hardware that is charged for. results: where measurements are kept.
+
+    Raises UsageError for what cannot be.
+    """
+
+    data: Path
+    scale: str
+    cloud_model: ModelConfig
+    device_model: ModelConfig
+    sampling: SamplingParams
+    profile: str
+    results: Path
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            raise UsageError(f"--scale must be one of {', '.join(SCALES)}, not {self.scale!r}")
+        parse_compute(self.profile)
+
+    @property
+    def hardware(self) -> Compute:
+        """What forward passes are charged by."""
+        return parse_compute(self.profile)
+
+    def settings(self) -> dict[str, object]:
+        """What a report says of it; no path of the machine."""
+        return {
+            "version": __version__,
+            "scale": self.scale,
+            "cloud_model": Path(self.cloud_model.name).name,
+            "model": Path(self.device_model.name).name,
+            "temperature": float(self.sampling.temperature),
+            "seed": self.seed,
+            "profile": self.profile,
+            "profile_source": self.hardware.source,
+        }
+
+
+@contextmanager
+def working(plan: Plan) -> Iterator[Lab]:
+    """A lab, with its progress on stderr. If it ends before its time, what is done is kept."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    models = plan.cloud_model, plan.device_model
+    depends = (
+        __version__,
+        *(model.name for model in models),
+        f"temperature {plan.sampling.temperature:g}",
+        f"seed {plan.seed}",
+    )
+    with (
+        notebook(plan.results, depends) as book,
+        Progress(*columns, console=Console(stderr=True)) as progress,
+        Lab(models, plan.sampling, plan.seed, plan.hardware, book, progress) as lab,
+    ):
+        yield lab

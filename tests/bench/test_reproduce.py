@@ -1,0 +1,274 @@
+"""`antiphon reproduce`: both commands at scale smoke, going on, what stands in the page, and what a person can mend."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+from rich.progress import Progress
+
+import tinydata
+from antiphon.bench.compute import parse_compute
+from antiphon.bench.kept import KeptFile
+from antiphon.bench.reproduce import lab as labs
+from antiphon.bench.reproduce.answers import Ask, Timing
+from antiphon.bench.reproduce.figures import ratio, ratio_of_ratios
+from antiphon.bench.reproduce.lab import Lab, each_asked
+from antiphon.bench.reproduce.notebook import Entry, Notebook, notebook
+from antiphon.bench.reproduce.scores import until_stop
+from antiphon.bench.reproduce.tapes import Reel, Sent, Tape, Waited, Wrote
+from antiphon.bench.trials import Trial, attempt
+from antiphon.cli import main
+from antiphon.config import ModelConfig, SamplingParams
+from antiphon.errors import UsageError
+from antiphon.methods.effects import Finish
+from antiphon.net.notation import parse_link
+
+LINES = [f"number {index} " + "the rain on the inland hills of another age " * 10 for index in range(4)]
+WARM = SamplingParams(temperature=1.0)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tinydata.write_data(tmp_path_factory.mktemp("data"))
+    (folder / "wikitext2_test.raw").write_text("\n".join(LINES))
+    return folder
+
+
+def command(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["antiphon", "reproduce", *arguments])
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def never(*given: object, **named: object) -> object:
+    raise AssertionError("what is kept is not measured again")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", ["tslt", "x-cosd"])
+def test_the_command(
+    paper: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "deep" / "out"
+    wanted = (paper, "--data", str(data), "--scale", "smoke", "--out", str(out))
+    assert command(*wanted, "--json", monkeypatch=monkeypatch) == 0
+    shown = capsys.readouterr().out
+    figures = json.loads((out / f"{paper}.json").read_text())
+    assert json.loads(shown.splitlines()[-1]) == figures
+    assert (figures["cloud_model"], figures["model"], figures["temperature"]) == ("toy-cloud", "toy-device", 1.0)
+    page = (out / f"{paper}.html").read_text()
+    assert page.count("<svg") == {"tslt": 6, "x-cosd": 5}[paper]
+    assert "What the paper says, and what is found here" in page
+    for text in (page, json.dumps(figures)):
+        assert str(tmp_path) not in text
+        assert str(data) not in text
+        assert "nan" not in text.lower().replace("finance", "")
+    monkeypatch.setattr(labs, "load", never)
+    assert command(*wanted, monkeypatch=monkeypatch) == 0
+    assert (out / f"{paper}.html").read_text() == page
+    assert json.loads((out / f"{paper}.json").read_text()) == figures
+
+
+@pytest.mark.slow
+def test_what_is_in_the_figures_of_tslt(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert command("tslt", "--data", str(data), "--scale", "smoke", "--out", str(tmp_path), monkeypatch=monkeypatch) == 0
+    figures = json.loads((tmp_path / "tslt.json").read_text())
+    kept = [cut["kept"] for cut in figures["truncation"]["cuts"]]
+    assert kept == sorted({3, 8, 26, 32, 100})
+    masses = [cut["mass"]["mean"] for cut in figures["truncation"]["cuts"]]
+    assert masses == sorted(masses)
+    assert all(cut["excess"] <= 1e-9 for cut in figures["truncation"]["cuts"])
+    lines = {(line["kind"]["name"], line["kind"]["tree"]): line for line in figures["speed"]}
+    assert [point["rate"] for point in lines["coupled", False]["points"]] == [1, 30, 1000]
+    slow, _, fast = (point["speed_up"]["mean"] for point in lines["whole laws", True]["points"])
+    assert slow < fast
+    assert lines["coupled", True]["points"][0]["form"] is None
+    assert lines["k = 32", False]["law_bits"] == pytest.approx(32 * (16 + 9), rel=0.15)
+
+
+@pytest.mark.slow
+def test_what_is_in_the_figures_of_xcosd(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert command("x-cosd", "--data", str(data), "--scale", "smoke", "--out", str(tmp_path), monkeypatch=monkeypatch) == 0
+    figures = json.loads((tmp_path / "x-cosd.json").read_text())
+    assert figures["vocabularies"] == [272, 265]
+    speeds = {curve["name"]: dict(curve["points"]) for curve in map(means, figures["throughput"])}
+    far = {curve["name"]: dict(curve["points"]) for curve in map(means, figures["round_trips"])}
+    assert speeds["cloud"][100] == pytest.approx(1000 / 33, rel=0.01)
+    assert speeds["cloud-trips"][100] == pytest.approx(speeds["cloud"][100], rel=0.001)
+    assert far["cloud"][50] == pytest.approx(far["cloud"][0])
+    assert far["cloud-trips"][50] == pytest.approx(1000 / (33 + 50), rel=0.01)
+    loads = {(load["name"], load["task"]): load for load in figures["loads"]}
+    for name in ("dssd", "xcosd"):
+        assert loads[name, "all"]["down"]["mean"] == pytest.approx(loads[name, "all"]["form_down"], rel=0.03)
+    assert {one["drafts"] for one in figures["by_length"]} == {1, 2, 4}
+    names = [quality["name"] for quality in figures["quality"] if quality["scores"][0]["task"] == "mmlu"]
+    assert names[0] == "cloud"
+    assert "coupled" not in names
+
+
+def means(curve: dict) -> dict:
+    return {"name": curve["name"], "points": [(x, mean["mean"]) for x, mean in curve["points"]]}
+
+
+class Stop(Exception):  # noqa: N818
+    pass
+
+
+@pytest.mark.slow
+def test_an_end_before_its_time_loses_one_answer(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = ("x-cosd", "--data", str(data), "--scale", "smoke", "--out", str(tmp_path))
+    generate, done = labs.Device.generate, []
+
+    async def some(*given: object, **named: object) -> object:
+        if len(done) == 5:
+            raise Stop
+        done.append(given)
+        return await generate(*given, **named)
+
+    monkeypatch.setattr(labs.Device, "generate", some)
+    with pytest.raises(Stop):
+        command(*wanted, monkeypatch=monkeypatch)
+    kept = (tmp_path / "x-cosd.jsonl").read_text().splitlines()
+    assert sum("taken" in json.loads(line)["key"] for line in kept) == 5
+    monkeypatch.setattr(labs.Device, "generate", generate)
+    assert command(*wanted, monkeypatch=monkeypatch) == 0
+    assert (tmp_path / "x-cosd.jsonl").read_text().splitlines()[:5] == kept[:5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("tslt", "--scale", "huge"), "--scale must be one of smoke, small, full, not 'huge'"),
+        (("tslt", "--profile", "abacus"), "there is no hardware profile 'abacus'"),
+        (("x-cosd", "--model", "toy-other"), "there is no toy model 'toy-other'"),
+        (("tslt", "--data", "nowhere"), "nowhere/wikitext2_test.raw cannot be read"),
+        (("x-cosd", "--data", "nowhere"), "nowhere/wmt22_de_en_400.jsonl cannot be read"),
+    ],
+)
+def test_what_a_person_can_mend(
+    arguments: tuple[str, ...],
+    sentence: str,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    paper, *rest = arguments
+    given = ["--data", str(data), "--scale", "smoke", "--out", str(tmp_path), *rest]
+    assert command(paper, *given, monkeypatch=monkeypatch) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    (tmp_path / "file").write_text("mine")
+    assert command("tslt", "--data", str(data), "--out", str(tmp_path / "file"), monkeypatch=monkeypatch) == 2
+    assert "cannot be made" in capsys.readouterr().err
+
+
+Opened = Callable[..., Lab]
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Opened:
+    def opened(profile: str = "a100-7b") -> Lab:
+        file = KeptFile(None, Entry)
+        file.keeping().__enter__()
+        models = ModelConfig("toy-cloud"), ModelConfig("toy-device")
+        progress = Progress(console=Console(quiet=True))
+        return Lab(models, WARM, 1, parse_compute(profile), Notebook(file, ["test"]), progress)
+
+    return opened
+
+
+def test_timings_are_those_of_direct_runs(lab: Opened) -> None:
+    asks = [Ask("a", "the river ", "dssd", (("draft_length", 2),)), Ask("b", "in the ", "coupled", (("draft_length", 3),))]
+    with lab() as ours:
+        found = ours.timings(asks, ["x-cosd@5", "3g"])
+        for (ask, link), timing in found.items():
+            assert_same(timing, direct(ours, ask, link))
+
+
+def assert_same(timing: Timing, other: Timing) -> None:
+    """But for the last bits of times, which depend on when the clock began."""
+    assert msgspec.structs.replace(timing, moments=()) == msgspec.structs.replace(other, moments=())
+    assert [count for _, count in timing.moments] == [count for _, count in other.moments]
+    assert [time for time, _ in timing.moments] == pytest.approx([time for time, _ in other.moments], abs=1e-9)
+
+
+def direct(lab: Lab, ask: Ask, link: str) -> Timing:
+    trial = Trial(ask.method, parse_link(link), lab.hardware, WARM, dict(ask.options), ask.max_tokens)
+    return Timing.of(attempt(trial, lab.pair.cloud, lab.pair.device, [ask.prompt], ask.seed(1))[0])
+
+
+def test_a_tape_that_drifts_is_written_anew(lab: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    anew: list[Ask] = []
+    written = Lab._anew
+    monkeypatch.setattr(Lab, "_anew", lambda lab, ask, link: (anew.append(ask), written(lab, ask, link))[1])
+    ask = Ask("a", "the river ", "coupled", (("draft_length", 3),))
+    with lab("paper,draft=25ms") as ours:
+        found = ours.timings([ask, Ask("b", "so ", "dssd")], ["x-cosd@100", "x-cosd@100,rtt=150ms"])
+        assert anew == [ask]
+        assert_same(found[ask, "x-cosd@100,rtt=150ms"], direct(ours, ask, "x-cosd@100,rtt=150ms"))
+
+
+def test_an_automatic_length_is_not_taped(lab: Opened) -> None:
+    with lab() as ours, pytest.raises(UsageError, match="fix the length"):
+        ours.takes([Ask("a", "the river ", "dssd", (("draft_length", 0),))])
+
+
+def test_asking_for_every_token() -> None:
+    wrote = Wrote((1,), (), ())
+    device = Reel([Waited(None, True), wrote, Waited(None, True), wrote], Finish.LENGTH)
+    tokens = Sent("Tokens", (), 2)
+    cloud = Reel([tokens, tokens], Finish.LENGTH)
+    asked = each_asked(Tape(device, cloud))
+    draft = Sent("Draft", (0, 0), 0)
+    assert asked.device.events == [Waited(None, True), wrote, draft, Waited(None, True), wrote]
+    assert asked.cloud.events == [tokens, Waited(None, True), tokens]
+
+
+def test_shares_of_a_round() -> None:
+    timing = Timing(((1.0, 2), (1.3, 3), (1.5, 1)), (0, 0, 0), (0, 0, 0), 0, 0, 0)
+    assert timing.tokens == 6
+    assert timing.decoding == (4, pytest.approx(0.5))
+    assert timing.shares() == pytest.approx([0.1, 0.1, 0.1, 0.2])
+
+
+def test_the_text_before_a_stop_string() -> None:
+    assert until_stop("one\ntwo;", ("\n", ";")) == "one"
+    assert until_stop("one;two\n", ("\n", ";")) == "one"
+    assert until_stop("one", ("\n",)) == "one"
+    assert until_stop("", ()) == ""
+
+
+def test_means_are_of_sums() -> None:
+    assert ratio([(1, 2)]).interval is None
+    found = ratio([(1, 1), (3, 7)])
+    assert found.mean == 0.5
+    assert found.interval is not None
+    assert found.interval[0] == pytest.approx(3 / 7)
+    assert found.interval[1] == pytest.approx(1)
+    assert ratio([(0, 0), (0, 0)]).mean == 0
+    pair = ratio_of_ratios([(4, 1), (4, 1)], [(1, 1), (3, 1)])
+    assert pair.mean == 2
+    assert pair.interval == pytest.approx((4 / 3, 4))
+
+
+def test_a_notebook_keeps_what_depends_on_its_settings(tmp_path: Path) -> None:
+    path = tmp_path / "kept.jsonl"
+    with notebook(path, ["a", "b"]) as book:
+        assert "x" not in book
+        book.keep("x", (1, 2.5))
+    with notebook(path, ["a", "b"]) as book:
+        assert book.get("x", tuple[int, float]) == (1, 2.5)
+        with pytest.raises(UsageError, match="is damaged"):
+            book.get("x", str)
+    with notebook(path, ["a", "c"]) as other:
+        assert "x" not in other
