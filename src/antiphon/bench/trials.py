@@ -20,7 +20,7 @@ class Trial:
     method: str
     link: Link
     compute: Compute
-    sampling: SamplingParams = SamplingParams()
+    sampling: SamplingParams = field(default_factory=SamplingParams)
     options: Mapping[str, object] = field(default_factory=dict)
     max_tokens: int = 64
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from antiphon import __version__
 from antiphon.cache import read_cached, write_cached
@@ -36,21 +36,31 @@ Dial = Callable[[], Awaitable[Transport]]
 Expected = TypeVar("Expected", bound=m.Message)
 
 
+Inbox: TypeAlias = asyncio.Queue[tuple[int, m.Message | AntiphonError]]
+"""What arrived for sessions, with the number that each was given."""
+
+
+def understood(arrived: m.Message | AntiphonError) -> m.Message | AntiphonError:
+    """What arrived; a failure of the cloud is an error."""
+    return RemoteError(arrived.sentence, arrived.code) if isinstance(arrived, m.Failure) else arrived
+
+
 class DeviceSession:
     """One session: what arrives for it, and what it has cost."""
 
-    def __init__(self, connection: "Connection", number: int) -> None:
+    def __init__(self, connection: "Connection", number: int, inbox: "Inbox | None" = None, end: int = 0) -> None:
         self.number = number
         self.prompt_tokens: int | None = None
         self._connection = connection
-        self._inbox: asyncio.Queue[m.Message | AntiphonError] = asyncio.Queue()
+        self._inbox: Inbox = asyncio.Queue() if inbox is None else inbox
+        self._end = end
 
     def deliver(self, arrived: m.Message | AntiphonError) -> None:
         """Take what arrived."""
         if isinstance(arrived, m.Opened):
             self.prompt_tokens = arrived.prompt_tokens
         else:
-            self._inbox.put_nowait(arrived)
+            self._inbox.put_nowait((self._end, arrived))
 
     async def send(self, message: m.Message) -> None:
         """Send to the cloud half."""
@@ -61,12 +71,16 @@ class DeviceSession:
 
         Raises what went wrong instead: RemoteError, LinkError, ProtocolError.
         """
-        arrived = await next_within(self._inbox, within)
+        item = await next_within(self._inbox, within)
+        arrived = None if item is None else understood(item[1])
         if isinstance(arrived, AntiphonError):
             raise arrived
-        if isinstance(arrived, m.Failure):
-            raise RemoteError(arrived.sentence, arrived.code)
         return arrived
+
+    @property
+    def alive(self) -> bool:
+        """Whether something can still arrive for it."""
+        return self._connection.has(self.number)
 
     async def cancel(self) -> None:
         """Tell the cloud to stop, if it has not."""
@@ -130,14 +144,21 @@ class Connection:
                 await self.close()
                 raise ProtocolError(f"the cloud serves {self.welcome.model} now, so the answer cannot go on: ask again")
 
-    async def open(self, opening: m.Open) -> DeviceSession:
-        """Begin a session. Its refusal, if any, comes with the first `receive`."""
+    async def open(self, opening: m.Open, inbox: Inbox | None = None, end: int = 0) -> DeviceSession:
+        """Begin a session. Its refusal, if any, comes with the first `receive`.
+
+        inbox: where several sessions' messages meet, each marked with its `end`.
+        """
         if self._broken is not None:
             raise self._broken
         self._opened += 1
-        session = self._sessions[self._opened] = DeviceSession(self, self._opened)
+        session = self._sessions[self._opened] = DeviceSession(self, self._opened, inbox, end)
         await session.send(opening)
         return session
+
+    def has(self, session: int) -> bool:
+        """Whether this session is not over."""
+        return session in self._sessions
 
     async def ping(self, size: int = 16) -> float:
         """Seconds for `size` bytes to the cloud and back."""

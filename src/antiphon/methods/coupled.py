@@ -139,12 +139,12 @@ class CoupledDevice(ChainDevice):
         token = self._token(verdict)
         stood, rest = self._line[: verdict.accepted], self._line[verdict.accepted :]
         numbers = [*(draft.number for draft in stood), *([] if token is None else [token])]
-        known = self._sent > verdict.accepted  # the cloud has a draft, or soon will, where its token is
+        known = self._sent > verdict.accepted  # a draft is with the cloud, or on its way, where the token is
         follows = bool(rest) and rest[0].number == token
         self.lengths.tested(stood, rest[0] if known and token is not None else None, follows)
         self._verdicts += 1
         self._line, self._sent = rest[1:] if follows else [], max(0, self._sent - len(numbers)) if follows else 0
-        self._epoch = self._epoch if follows and known else self._verdicts
+        self._epoch = self._epoch if self._sent else self._verdicts
         kind = Kind.CORRECTION if known and not follows else Kind.BONUS
         self.exchanged = Exchanged(drafted=self._drafted, trips=1)
         self._asked, self._drafted = False, 0

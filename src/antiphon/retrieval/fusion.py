@@ -1,0 +1,16 @@
+"""Reciprocal rank fusion: several rankings to one."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+CONSTANT = 60
+"""As in Cormack, Clarke and Buettcher, SIGIR 2009."""
+
+
+def fused(rankings: Sequence[Sequence[int]]) -> list[int]:
+    """All ids of the rankings by the sum of 1 / (CONSTANT + rank), ranks from 1; the lowest id first among equals."""
+    totals: defaultdict[int, float] = defaultdict(float)
+    for ranking in rankings:
+        for rank, item in enumerate(ranking, 1):
+            totals[item] += 1 / (CONSTANT + rank)
+    return sorted(totals, key=lambda item: (-totals[item], item))

@@ -1,0 +1,46 @@
+"""Words as the full-text index sees them: what is indexed of a text, and what is asked for by a question."""
+
+import hashlib
+import re
+import unicodedata
+
+from antiphon.retrieval.passages import UNSPACED
+
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+TITLE_WEIGHT = 2.0
+MAX_TERMS = 256
+"""Different words of a question that are looked for; a longer one is a document."""
+
+_ENGLISH = """
+a about above after again against all am an and any are as at be because been before being below between both but by can could
+d did do does doing don down during each few for from further had has have having he her here hers herself him himself his how
+i if in into is it its itself just ll m me more most my myself no nor not now of off on once only or other our ours ourselves
+out over own re s same she should so some such t than that the their theirs them themselves then there these they this those
+through to too under until up ve very was we were what when where which while who whom whose why will with would you your
+yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_ENGLISH.split())
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_TERM = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
+
+
+def indexed(text: str) -> str:
+    """The text as it is indexed: characters of scripts without spaces stand apart, so that each is a word."""
+    return _UNSPACED.sub(r" \g<0> ", text)
+
+
+def terms(question: str) -> list[str]:
+    """The different words of a question without stop words, which say nothing; all of them if nothing else is left."""
+    found = dict.fromkeys(_TERM.findall(unicodedata.normalize("NFC", question).lower()))
+    return ([term for term in found if term not in STOP_WORDS] or list(found))[:MAX_TERMS]
+
+
+def expression(question: str) -> str:
+    """An FTS5 expression: any of the question's words. Empty if it has none."""
+    return " OR ".join(f'"{term}"' for term in terms(question))
+
+
+def identity() -> str:
+    """Everything here that changes scores, for the name of a scorer."""
+    stop_words = hashlib.sha256(" ".join(sorted(STOP_WORDS)).encode()).hexdigest()[:8]
+    return f"fts5 k1=1.2 b=0.75 title={TITLE_WEIGHT:g} {TOKENIZER} stop={stop_words}"
