@@ -84,7 +84,6 @@ class Delivery(Generic[Item]):
                     await self._deliver(self._flying.popleft()[1])
         except LinkError as error:
             self.error = error
-            self._flying.clear()
 
 
 class LinkedTransport:
@@ -125,9 +124,15 @@ class LinkedTransport:
             await self._transport.send(frame)
 
 
-def emulate(device_end: Transport, cloud_end: Transport, link: Link, seed: int = 0) -> tuple[LinkedTransport, LinkedTransport]:
-    """The two ends with `link` between them, dialled now: each delays what it sends. Call it in a running loop."""
-    up, down = link.channels(seed, asyncio.get_running_loop().time())
+def emulate(
+    device_end: Transport, cloud_end: Transport, link: Link, seed: int = 0, start: float | None = None
+) -> tuple[LinkedTransport, LinkedTransport]:
+    """The two ends with `link` between them, dialled now: each delays what it sends. Call it in a running loop.
+
+    start: when the link's outages and traces began; now unless given (to dial once more on the same link).
+    """
+    now = asyncio.get_running_loop().time()
+    up, down = link.channels(seed, now if start is None else start, now)
     return LinkedTransport(device_end, up, from_device=True), LinkedTransport(cloud_end, down, from_device=False)
 
 

@@ -120,10 +120,10 @@ class Link:
             for direction, size in ((self.up, sent), (self.down, received))
         )
 
-    def channels(self, seed: int, start: float = 0.0, *, greeted: bool = False) -> tuple["Channel", "Channel"]:
-        """The two directions of a connection that is dialled at `start`. greeted: its handshakes are already done."""
+    def channels(self, seed: int, start: float = 0.0, dialled: float | None = None) -> tuple["Channel", "Channel"]:
+        """The two directions of a connection dialled at `dialled` (or `start`), on a link that is there since `start`."""
         trip = self.round_trip()
-        opens = start if greeted else start + self.handshakes * trip
+        opens = (start if dialled is None else dialled) + self.handshakes * trip
         up = Channel(self.up, seed, start=start, opens=opens, round_trip=trip)
         return up, Channel(self.down, seed, lane=1, start=start, opens=opens, round_trip=trip)
 

@@ -7,11 +7,14 @@ add up to it.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from antiphon.net.link import HANDSHAKES, HEADER_BYTES, Direction, Link
+from antiphon.net.link import HANDSHAKES, HEADER_BYTES, QUEUE_BYTES, Direction, Link
 
 MEGABIT = 1e6
 UNLIMITED = 1000 * MEGABIT
 """Where a source names no rate: 1 Gbit/s."""
+
+FAST_QUEUE_BYTES = 4 * 2**20
+"""The queue from 1 Gbit/s on, where less is empty before a sender of real time has woken up; Linux's largest by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,8 @@ def _profile(
     """Rates in Mbit/s, times in milliseconds; `round_trip` without the jitter of both ways."""
 
     def direction(rate: float) -> Direction:
-        return Direction(MEGABIT * rate, round_trip / 2000, jitter / 1000, overhead=overhead)
+        queue = FAST_QUEUE_BYTES if MEGABIT * rate >= UNLIMITED else QUEUE_BYTES
+        return Direction(MEGABIT * rate, round_trip / 2000, jitter / 1000, overhead=overhead, queue=queue)
 
     return Profile(Link(name, direction(up), direction(down), source, handshakes), parameter)
 

@@ -9,9 +9,10 @@ import asyncio
 import logging
 import os
 import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from antiphon.errors import LinkError, UsageError
@@ -52,7 +53,7 @@ class Proxy:
 
     def __init__(self, link: Link, target: Address, seed: int) -> None:
         self.connections = self.total = 0
-        self.up, self.down = link.channels(seed, asyncio.get_running_loop().time(), greeted=True)
+        self.up, self.down = replace(link, handshakes=0).channels(seed, asyncio.get_running_loop().time())
         self._trip, self._target = link.round_trip(), target
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -110,7 +111,15 @@ async def _closing(*writers: asyncio.StreamWriter) -> AsyncIterator[None]:
         pass
     finally:
         for writer in writers:
-            writer.close() if carried else writer.transport.abort()
+            writer.close() if carried else reset(writer)
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Break a connection so that its other end sees it broken, not ended."""
+    if not writer.transport.is_closing():
+        at_once = struct.pack("ii", 1, 0)  # linger for no time
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+    writer.transport.abort()
 
 
 async def _stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, channel: Channel) -> None:

@@ -123,7 +123,7 @@ class TracePipe:
 
     def push(self, size: int, now: float) -> float:
         """Add so many bytes."""
-        self._used = self._used + size
+        self._used = max(self._used, PACKET_BYTES * self._trace.before(now)) + size
         return max(now, self._offered(self._used))
 
     def down_to(self, waiting: int, now: float) -> float:
