@@ -53,7 +53,7 @@ def test_the_tree_of_the_readme_is_the_real_one() -> None:
 
 
 def test_nothing_of_the_place_it_was_written_at_is_in_the_repository() -> None:
-    words = ("/work" + "/", "shared" + "/papers", "." + "library")
+    words = ("/work" + "/", "shared" + "/papers", "/." + "library")
     for path in (ROOT / "src").rglob("*.py"):
         assert not any(word in path.read_text() for word in words), path
 

@@ -20,9 +20,11 @@ from antiphon.cli.arguments import (
     names,
     number_or_auto,
 )
+from antiphon.cli.rag import rag
 from antiphon.config import ModelConfig, SamplingParams
 
 bench = typer.Typer(no_args_is_help=True, help="Measure Antiphon.")
+bench.command()(rag)
 
 
 @bench.command()

@@ -17,7 +17,7 @@ from antiphon.net.websocket import dial, header_bytes
 from antiphon.net.worker import Worker
 from antiphon.vocabulary import CommonVocabulary, Vocabulary, common_vocabulary, identity
 from antiphon.wire import messages as m
-from antiphon.wire.session import Ledger, Life, Side, WireSession
+from antiphon.wire.session import Ledger, Life, Received, Side, WireSession
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +38,9 @@ Expected = TypeVar("Expected", bound=m.Message)
 
 Inbox: TypeAlias = asyncio.Queue[tuple[int, m.Message | AntiphonError]]
 """What arrived for sessions, with the number that each was given."""
+
+Watch: TypeAlias = Callable[[Side, m.Envelope, bytes], None]
+"""Sees every frame of a connection: this end's before it leaves (what it raises keeps it here), the cloud's as it came."""
 
 
 def understood(arrived: m.Message | AntiphonError) -> m.Message | AntiphonError:
@@ -105,12 +108,20 @@ class DeviceSession:
 class Connection:
     """A connection to a cloud, greeted and agreed on a common vocabulary; made anew where it was lost."""
 
-    def __init__(self, dial: Dial, model: Model | None, worker: Worker, mend_seconds: float = MEND_SECONDS) -> None:
+    def __init__(
+        self,
+        dial: Dial,
+        model: Model | None,
+        worker: Worker,
+        mend_seconds: float = MEND_SECONDS,
+        watch: Watch = lambda sender, envelope, frame: None,
+    ) -> None:
         self.welcome: m.Welcome
         self.common: CommonVocabulary
         self.wire: WireSession
         self._dial, self._model, self._worker, self._mend_seconds = dial, model, worker, mend_seconds
         self._transport: Transport
+        self._watch = watch
         self._now = asyncio.get_running_loop().time
         self._sessions: dict[int, DeviceSession] = {}
         self._opened = 0
@@ -208,7 +219,16 @@ class Connection:
 
     async def send(self, message: m.Message, session: int = 0) -> None:
         """Send a message of this end."""
-        await self._transport.send(self.wire.send(message, session))
+        frame = self.wire.send(message, session)
+        self._watch(Side.DEVICE, m.Envelope(session, message), frame)
+        await self._transport.send(frame)
+
+    async def _arrived(self) -> list[Received]:
+        frame = await self._transport.receive()
+        arrived = self.wire.receive(frame, self._now())
+        for received in arrived:
+            self._watch(Side.CLOUD, m.Envelope(received.session, received.message), frame)
+        return arrived
 
     async def _vocabulary(self, model: Model | None) -> Vocabulary:
         fingerprint = self.welcome.vocabulary
@@ -246,7 +266,7 @@ class Connection:
     async def _expect(self, *kinds: type[Expected]) -> Expected:
         """The next message of the handshake."""
         while True:
-            for received in self.wire.receive(await self._transport.receive(), self._now()):
+            for received in await self._arrived():
                 message = received.message
                 if isinstance(message, m.Failure):
                     raise RemoteError(message.sentence, message.code)
@@ -259,7 +279,7 @@ class Connection:
     async def _read(self) -> None:
         try:
             while True:
-                for received in self.wire.receive(await self._transport.receive(), self._now()):
+                for received in await self._arrived():
                     await self._route(received.session, received.message)
         except AntiphonError as error:
             self._break(error)
@@ -293,9 +313,11 @@ class Connection:
         self._pongs.put_nowait(error)
 
 
-async def connect(url: str, model: Model | None, worker: Worker) -> Connection:
+async def connect(
+    url: str, model: Model | None, worker: Worker, watch: Watch = lambda sender, envelope, frame: None
+) -> Connection:
     """A greeted connection to the cloud at `url`. `model` is the device's own, if it has one."""
-    connection = Connection(partial(dial, url, Limits().frame_bytes), model, worker)
+    connection = Connection(partial(dial, url, Limits().frame_bytes), model, worker, watch=watch)
     await connection.establish()
     return connection
 

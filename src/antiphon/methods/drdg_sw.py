@@ -9,6 +9,7 @@ from collections.abc import Generator
 from typing import Any
 
 from antiphon.core.distributions import Probs
+from antiphon.errors import LinkError
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.effects import Consulted, Emit, Emitted, Finish, Half, Kind
 from antiphon.methods.evidence import DenseCloud
@@ -45,6 +46,9 @@ class SequenceDevice(MixingDevice):
 
     def _mix(self, position: int, law: Probs) -> Generator[Any, Any, None]:
         yield from self.until(lambda line: line.ended or line.proof(position) is not None, self.partners(), LONGEST_WAIT)
+        for line in self.partners():
+            if not line.ended and line.proof(position) is None:
+                line.lose(LinkError("the cloud is silent"))
         lines = [line for line in self.partners() if line.proof(position) is not None]
         certificate = self.certificate(law, lines, position)
         token, kind, consulted = certificate.local_token, Kind.LOCAL, None

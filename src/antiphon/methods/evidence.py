@@ -12,7 +12,7 @@ from antiphon.core.chance import Role
 from antiphon.core.consult import AskAll, AskChunk, AskScores
 from antiphon.core.distributions import Probs
 from antiphon.core.rounding import exactly
-from antiphon.core.scores import SCORES, StepScores
+from antiphon.core.scores import SCORES, StepScores, Values
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudMixing, CloudSide
 from antiphon.methods.effects import Half, Receive, Send
@@ -51,8 +51,7 @@ class EvidenceCloud:
 
     def run(self) -> Half:
         """Work ahead, answer, follow."""
-        yield from self._side.verifier.prefill()
-        yield Send(Retrieved(len(self._mixing.passages), self._mixing.log_mass))
+        yield Send(Retrieved(len(self._mixing.passages), self._mixing.log_mass))  # the prompt is read with the first step
         while True:
             message = yield Receive(0.0 if self._may_step() else None)
             if message is None:
@@ -68,6 +67,10 @@ class EvidenceCloud:
         """What the cloud's law is taken to be, before it is rounded to what the wire can carry."""
         return law
 
+    def noise(self, step: int, size: int) -> Values | None:
+        """The noise that decides when the answer is sampled."""
+        return self._side.chance.race(step).times(size) if self._mixing.sampled else None
+
     def _may_step(self) -> bool:
         ended = bool(self._line) and self._side.transcript.is_end(self._line[-1])
         return len(self._line) < min(self._known + self._ahead, self._limit) and not ended
@@ -76,8 +79,7 @@ class EvidenceCloud:
         step, verifier = len(self._line), self._side.verifier
         targets = yield from verifier.score([], exactly)
         law = self.law(targets.probs(0))
-        noise = self._side.chance.race(step).times(len(law)) if self._mixing.sampled else None
-        scores = self._scores[step] = StepScores(law, noise, self._options.bound)
+        scores = self._scores[step] = StepScores(law, self.noise(step, len(law)), self._options.bound)
         draft = self.draft(law, scores, step)
         yield Send(Evidence(self._epoch, step, self._evidence(scores, draft)))
         self._line.append(draft)
@@ -86,7 +88,7 @@ class EvidenceCloud:
     def _evidence(self, scores: StepScores, draft: int) -> bytes:
         if self.dense:
             return self._codec.everything(scores.codes, draft)
-        return self._codec.report(scores.strongest(self._options.first))
+        return self._codec.report(scores.strongest(self._options.first, self._options.enough))
 
     def _handle(self, message: Message) -> Generator[Any, Any, None]:
         match message:
@@ -153,6 +155,10 @@ class LockstepCloud(DenseCloud):
 
 class DraftingCloud(DenseCloud):
     """Draws its drafts when the answer is sampled, from a law that may be truncated (DRAGON)."""
+
+    def noise(self, step: int, size: int) -> Values | None:
+        """None is shared."""
+        return None
 
     def draft(self, law: Probs, scores: StepScores, step: int) -> int:
         """Greedy the strongest; sampled a draw from the decoded law."""

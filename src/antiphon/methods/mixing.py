@@ -56,6 +56,7 @@ class MixingDevice:
     def run(self) -> Half:
         """Write the answer."""
         transcript = self.side.transcript
+        yield from self._look_ahead([])  # while the clouds read
         yield from self.meet()
         while transcript.finish is None:
             yield from self._step()
@@ -113,15 +114,16 @@ class MixingDevice:
         yield from self._drain()
         lines = self.partners()
         certificate = self.certificate(law, lines, position)
-        token, kind, consulted = yield from self._chosen(certificate, law, lines, position)
+        token, kind, consulted = yield from self.chosen(certificate, law, lines, position)
         self.side.transcript.commit(token)
         self.drafter.commit([token])
         yield Emit((Emitted(token, kind),), consulted=consulted)
         yield from self._follow(position, token)
 
-    def _chosen(
+    def chosen(
         self, certificate: Certificate, law: Probs, lines: Lines, position: int
     ) -> Generator[Any, Any, tuple[int, Kind, Consulted | None]]:
+        """The token of a step, where it came from, and what it took."""
         local = self.local(certificate, law)
         if not lines:
             return local, Kind.LOCAL, None
@@ -150,7 +152,7 @@ class MixingDevice:
         started: float = yield Now()
         patience = {line.end: self._patience(line) for line in lines}
         if any(line.proof(position) is None and patience[line.end] > 0 for line in lines):
-            yield from self._prepare(local)
+            yield from self._look_ahead([local])
         for seconds in sorted(set(patience.values())):
             waiting = [line for line in lines if patience[line.end] == seconds]
             left = seconds - ((yield Now()) - started)
@@ -194,6 +196,8 @@ class MixingDevice:
             line.lose(error)
         if line.strays:
             yield from self._tell(line, line.realign((yield Now())))
+        elif (progress := line.progress()) is not None:
+            yield from self._tell(line, progress)  # also where the next step waits for evidence: else the cloud waits too
         return True
 
     def _replies(self, questions: Questions, lines: Lines) -> Generator[Any, Any, Replies]:
@@ -248,10 +252,10 @@ class MixingDevice:
             raise CapacityError("the device's context is full: ask for fewer tokens or passages, or give --context more")
         return found[1]
 
-    def _prepare(self, local: int) -> Generator[Any, Any, None]:
-        """Score the step after this one as if the device's own token were right."""
-        if self.side.transcript.remaining > 1 and (found := (yield from self.drafter.law([local]))) is not None:
-            self._prepared = [*self.side.transcript.numbers, local], found[1]
+    def _look_ahead(self, numbers: list[int]) -> Generator[Any, Any, None]:
+        """Score a step before it is due: the first one, or the one after this as if the device's own token were right."""
+        if self.side.transcript.remaining > len(numbers) and (found := (yield from self.drafter.law(numbers))) is not None:
+            self._prepared = [*self.side.transcript.numbers, *numbers], found[1]
 
 
 def _report(scores: Report | Codes) -> Report:

@@ -13,6 +13,7 @@ from antiphon.errors import ModelError, UsageError
 from antiphon.retrieval.documents import first_line
 
 _MAX_TOKENS = 256
+_TEXTS_A_PASS = 16
 _MODELS = ("model.onnx", "onnx/model.onnx")
 
 
@@ -63,13 +64,21 @@ class OnnxEmbedder:
         self._tokenizer = _tokenizer(folder / "tokenizer.json", limit)
         self._session = _session(model, threads)
         self._inputs = {value.name for value in self._session.get_inputs()}
-        self.width = self.embed([""]).shape[1]
+        self.width = self._pass([self._tokenizer.encode("").ids]).shape[1]
         self.identity = f"{_digest(model, folder / 'tokenizer.json')} {'first' if self._first else 'mean'} {limit}x{self.width}"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of unit length a text, in one pass."""
+        """One row of unit length a text, in passes of a few texts of like length."""
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
-        ids = np.zeros((len(tokens), max(map(len, tokens), default=0)), np.int64)
+        order = sorted(range(len(tokens)), key=lambda at: len(tokens[at]))
+        vectors = np.empty((len(tokens), self.width), np.float32)
+        for start in range(0, len(order), _TEXTS_A_PASS):
+            chosen = order[start : start + _TEXTS_A_PASS]
+            vectors[chosen] = self._pass([tokens[at] for at in chosen])
+        return vectors
+
+    def _pass(self, tokens: list[list[int]]) -> NDArray[np.float32]:
+        ids = np.zeros((len(tokens), max(1, *map(len, tokens))), np.int64)
         for row, found in zip(ids, tokens, strict=True):
             row[: len(found)] = found
         mask = np.arange(ids.shape[1]) < np.array([[len(found)] for found in tokens])
@@ -83,7 +92,7 @@ class OnnxEmbedder:
             return states
         if self._first:
             return states[:, 0]
-        return np.asarray(np.einsum("btw,bt->bw", states, mask) / mask.sum(axis=1, keepdims=True), np.float32)
+        return np.asarray(np.einsum("btw,bt->bw", states, mask) / np.maximum(mask.sum(axis=1, keepdims=True), 1), np.float32)
 
 
 def _settings(file: Path, kind: type[Any]) -> Any:
@@ -120,6 +129,7 @@ def _session(file: Path, threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # the language model wants the cores
     try:
         return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     except (errors.Fail, errors.InvalidProtobuf, errors.InvalidGraph, errors.InvalidArgument, errors.NotImplemented) as error:

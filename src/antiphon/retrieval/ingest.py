@@ -17,6 +17,8 @@ from antiphon.retrieval.options import PassageOptions
 from antiphon.retrieval.passages import Passage, cut
 from antiphon.retrieval.readers import read, readable
 
+_STAYS = "; what was read of it before stays until it is removed"
+
 Progress: TypeAlias = Callable[[int, int, str], None]
 """progress(bytes read, bytes in all, the file's name)."""
 
@@ -94,9 +96,9 @@ def _take(index: Index, files: Sequence[tuple[str, PassageOptions]], progress: P
         try:
             _take_one(index, path, options, known.get(path), report, counter)
         except DocumentError as error:
-            report.failed[path] = str(error)
+            report.failed[path] = str(error) + _STAYS * (path in known)
         except OSError as error:
-            report.failed[path] = f"it cannot be read ({(error.strerror or str(error)).lower()})"
+            report.failed[path] = f"it cannot be read ({(error.strerror or str(error)).lower()})" + _STAYS * (path in known)
         counter.end()
     index.erase()
     return report

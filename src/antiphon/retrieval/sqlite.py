@@ -33,7 +33,7 @@ INSERT INTO words (words, rank) VALUES ('rank', 'bm25(TITLE_WEIGHT, 1.0)')
 """
 _FUSION_DEPTH = 10
 """Passages of each ranking that are fused at least; deeper lowered recall on Natural Questions."""
-_BATCH = 32
+_BATCH = 128
 _LEFTOVERS, _EMBEDDER = "leftovers", "embedder"
 
 
@@ -114,7 +114,7 @@ class SqliteIndex:
         self._database.run("DELETE FROM facts WHERE name = ?", (_LEFTOVERS,))
 
     def embed(self, progress: Callable[[int, int], None]) -> int:
-        """Vectors for passages without one, 32 at a time, each batch committed; how many."""
+        """Vectors for passages without one, 128 at a time, each batch committed; how many."""
         if self._embedder is None:
             return 0
         self._set_fact(_EMBEDDER, self._embedder.identity)

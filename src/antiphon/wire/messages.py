@@ -44,7 +44,7 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=2, forbid_unknow
     context: Count
     methods: Annotated[tuple[Name, ...], Meta(max_length=256)]
     limits: Limits
-    scorer: Name = ""
+    scorer: Name
 
 
 class VocabularyRequest(msgspec.Struct, frozen=True, array_like=True, tag=3, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.retrieval.documents import Document, DocumentError, Scroll, first_line
-from antiphon.retrieval.readers.bytes import MAX_BYTES, require_size
+from antiphon.retrieval.readers.decoding import MAX_BYTES, require_size
 
 _BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 _BROKEN_CONTENT = (ValueError, LookupError, TypeError, AttributeError, SyntaxError)

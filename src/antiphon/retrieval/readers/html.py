@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from antiphon.retrieval.documents import Document, DocumentError, Scroll
-from antiphon.retrieval.readers.bytes import decoded, read_whole
+from antiphon.retrieval.readers.decoding import decoded, read_whole
 
 _BLOCK_TAGS = """
 address article aside blockquote body caption dd details dialog div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.retrieval.documents import Document, DocumentError, Scroll, first_line
-from antiphon.retrieval.readers.bytes import require_size
+from antiphon.retrieval.readers.decoding import require_size
 
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad]\n(?=[a-zà-öø-ÿ])")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from antiphon.retrieval.documents import Document
-from antiphon.retrieval.readers.bytes import decoded, read_whole
+from antiphon.retrieval.readers.decoding import decoded, read_whole
 
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.*?)[ \t#]*$|^(\S[^\n]*)\n=+[ \t]*$", re.MULTILINE)
 _TITLE_BYTES = 10_000
