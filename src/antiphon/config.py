@@ -4,7 +4,7 @@ import math
 import operator
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from antiphon.errors import UsageError
 
@@ -265,13 +265,13 @@ class UncertaintyOptions:
         _require(1 <= self.kept <= 4096, f"kept must be 1 to 4096, not {self.kept}")
 
 
-Options: TypeAlias = (
+Drafting: TypeAlias = (
     NoOptions | ChainOptions | TsltOptions | TreeOptions | CoupledOptions | CoupledTreeOptions | UncertaintyOptions
 )
-"""Options of any method."""
+"""Options of the methods whose answers are the cloud's."""
 
 
-def most_drafts(options: Options) -> int:
+def most_drafts(options: Drafting) -> int:
     """Tokens that a round drafts at most: the nodes of a tree, or the length of a chain; 0 for a method that drafts none."""
     if isinstance(options, NoOptions):
         return 0
@@ -326,12 +326,12 @@ class ServeConfig:
 class Request:
     """One answer to write: the prompt, the method, and when to stop.
 
-    options: None means the method's defaults. seed: None means a fresh one.
+    options: of the method's own dataclass; None means the method's defaults. seed: None means a fresh one.
     """
 
     prompt: str
     method: str = "coupled"
-    options: Options | None = None
+    options: Any = None
     sampling: SamplingParams = SamplingParams()
     max_tokens: int = 64
     stop: tuple[str, ...] = ()

@@ -83,7 +83,7 @@ def test_a_line_never_falls_and_forgets() -> None:
 
 @dataclass(frozen=True)
 class Process:
-    """A draft stands with a chance; it takes `draft` seconds, a round with n of them `wait` + n * `more` and a mean of `noise`."""
+    """A draft stands with a chance; it takes `draft` seconds, a round of n `wait` + n * `more` and a mean of `noise`."""
 
     stands: float
     draft: float

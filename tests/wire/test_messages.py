@@ -39,10 +39,19 @@ TAGS = {
     21: m.Pong,
     22: m.Retry,
     23: m.Resampling,
+    24: m.Retrieved,
+    25: m.Passages,
+    26: m.Evidence,
+    27: m.Ask,
+    28: m.Supplement,
+    29: m.Realign,
+    30: m.Progress,
 }
 """Never to be changed: an old peer reads them."""
 
 KINDS = list(TAGS.values())
+MIXING = ("Evidence", "Ask", "Supplement", "Realign")
+"""Messages with a payload of the methods that mix documents."""
 FLOATS = st.floats(allow_nan=False)
 COUNTS = st.one_of(st.integers(0, 40), st.integers(0, 2**31))
 
@@ -106,7 +115,7 @@ def sample(kind: type) -> m.Message:
     """One message of a kind, with lengths in the middle of their bounds."""
     made: dict[type, m.Message] = {
         m.Hello: m.Hello(1, "agent", "model", bytes(16)),
-        m.Welcome: m.Welcome(1, "agent", "model", bytes(16), 4096, ("dsd", "dssd"), Limits()),
+        m.Welcome: m.Welcome(1, "agent", "model", bytes(16), 4096, ("dsd", "dssd"), Limits(), "bm25; temperature=8"),
         m.VocabularyPart: m.VocabularyPart(0, 2, b"part"),
         m.Common: m.Common(bytes(16), 265),
         m.CommonMap: m.CommonMap(b"map"),
@@ -126,6 +135,13 @@ def sample(kind: type) -> m.Message:
         m.Pong: m.Pong(b"1234"),
         m.Retry: m.Retry(1),
         m.Resampling: m.Resampling(1, b"more"),
+        m.Retrieved: m.Retrieved(2, 1.25),
+        m.Passages: m.Passages(("a passage", "another")),
+        m.Evidence: m.Evidence(1, 4, b"scores"),
+        m.Ask: m.Ask(1, 4, b"tokens"),
+        m.Supplement: m.Supplement(1, 4, b"scores"),
+        m.Realign: m.Realign(2, 4, 3, b"tokens"),
+        m.Progress: m.Progress(5),
     }
     return made[kind] if kind in made else kind()
 
@@ -300,8 +316,9 @@ def test_the_bounds_of_every_field(kind: type, place: int, field: inspect.Field)
 def test_the_only_fields_without_a_bound_of_their_own() -> None:
     """The bound of a frame holds for them, and the cloud's own for a prompt."""
     free = {(kind.__name__, field.name) for kind, _, field in CASES if not beyond(field.type)}
-    payloads = {(name, "payload") for name in ("Draft", "Verdict", "Resampling", "Tokens", "Probe")}
+    payloads = {(name, "payload") for name in ("Draft", "Verdict", "Resampling", "Tokens", "Probe", *MIXING)}
     floats = {("Probed", "shares"), ("Probed", "noise"), ("Closed", "compute_ms"), ("Closed", "rounding")}
+    floats |= {("Retrieved", "log_mass")}
     flags = {("Closed", "shared"), ("Open", "chat")}
     parts = {("Welcome", "limits"), ("Open", "sampling"), ("Open", "prompt")}
     assert free == payloads | floats | flags | parts
@@ -325,7 +342,8 @@ def test_an_envelope_that_is_none(envelope: object) -> None:
 def test_a_frame_nested_too_deeply() -> None:
     """Also where a reader only skips: in a key of a map that it does not know."""
     deep = msgspec.Raw(b"\x91" * 100_000 + b"\xc0")
-    refused(frame_of([*plain(sample(m.Welcome))[:-1], {"unknown": deep}]))
+    welcome = plain(sample(m.Welcome))
+    refused(frame_of([*welcome[:7], {"unknown": deep}, *welcome[8:]]))
     refused(frame_of([*plain(sample(m.Goodbye))[:-1], deep]))
 
 
@@ -361,6 +379,10 @@ PAYLOADS: list[tuple[Callable[[bytes], m.Message], int]] = [
     (lambda payload: m.Verdict(0, 1, payload), 8),
     (m.Tokens, 8),
     (lambda payload: m.Resampling(0, payload), 8),
+    (lambda payload: m.Evidence(0, 1, payload), 8),
+    (lambda payload: m.Ask(0, 1, payload), 8),
+    (lambda payload: m.Supplement(0, 1, payload), 8),
+    (lambda payload: m.Realign(1, 1, 2, payload), 8),
     (lambda payload: m.Probe(1, 0, 0, payload), 0),
     (m.Ping, 0),
 ]
@@ -372,8 +394,9 @@ def test_payload_bits(make: Callable[[bytes], m.Message], bits_a_byte: int, size
     assert m.payload_bits(make(bytes(size))) == bits_a_byte * size
 
 
-@pytest.mark.parametrize(
-    "kind", sorted(set(KINDS) - {m.Draft, m.Verdict, m.Resampling, m.Tokens}, key=lambda kind: kind.__name__)
-)
+COUNTED = {m.Draft, m.Verdict, m.Resampling, m.Tokens, m.Evidence, m.Ask, m.Supplement, m.Realign}
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - COUNTED, key=lambda kind: kind.__name__))
 def test_everything_else_is_framing(kind: type) -> None:
     assert m.payload_bits(sample(kind)) == 0

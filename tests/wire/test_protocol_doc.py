@@ -28,9 +28,13 @@ from antiphon.config import (
     TsltOptions,
     UncertaintyOptions,
 )
+from antiphon.core.consult import AskAll, AskChunk, AskScores
 from antiphon.core.distributions import one_hot
 from antiphon.core.rounding import FloatRatios, LogRatios, from_fixed_point
-from antiphon.methods import METHODS
+from antiphon.core.scores import SCORES, SUMS, ZERO, Report
+from antiphon.methods import METHODS, MIXTURES
+from antiphon.methods.evidence import KEPT
+from antiphon.methods.mixture_options import MixtureOptions
 from antiphon.methods.verifier import REPLAY_WIDTH
 from antiphon.net.websocket import header_bytes
 from antiphon.vocabulary import Vocabulary, common_vocabulary
@@ -38,6 +42,8 @@ from antiphon.wire import messages as m
 from antiphon.wire import session
 from antiphon.wire.candidates import COUNT_BITS, Candidate, CandidateCodec
 from antiphon.wire.packing import Writer
+from antiphon.wire.scores import COUNT_BITS as SCORES_COUNT_BITS
+from antiphon.wire.scores import ScoreCodec
 from antiphon.wire.session import CONNECTION, SESSION, SMALL_FRAME_BYTES, Side
 
 SOURCE = Path(antiphon.__file__).parent
@@ -199,6 +205,39 @@ def test_every_method_has_its_draft_length_in_the_table() -> None:
     assert set(lengths.values()) == {3}, "one default for all but `coupled`, as the table says"
 
 
+def test_the_options_of_mixing_methods() -> None:
+    told = [row[:2] for row in rows(section("Options of mixing methods"))]
+    assert told == [[field.name, str(field.default)] for field in dataclasses.fields(MixtureOptions)]
+
+
+def test_what_the_cloud_has_no_use_for() -> None:
+    """The cloud's halves and its service read the other options, and none of these."""
+    table = rows(section("Options of mixing methods"))
+    unused = {row[0] for row in table if row[2].endswith("the cloud has no use for it")}
+    files = ("methods/evidence.py", "methods/centralized.py", "methods/dragon.py", "cloud/service.py")
+    sources = "".join((SOURCE / file).read_text() for file in files)
+    read = {row[0] for row in table if re.search(rf"options\.{row[0]}\b", sources)}
+    assert read == {row[0] for row in table} - unused
+
+
+def test_numbers_of_mixing_methods() -> None:
+    words = DOC.replace("\n", " ")
+    assert (SCORES.top, SCORES.step, SUMS.top, SUMS.step) == (0, 1 / 2048, 38, 1 / 1024)
+    assert "16 bits c for exp(-c / 2048), 65535 for 0" in words
+    assert "16 bits c for exp(38 - c / 1024), 65535 for 0" in words
+    assert ZERO == 65535
+    assert f"Scores are kept to {KEPT} steps behind" in words
+    assert f"their number in {SCORES_COUNT_BITS} bits, the tokens" in words
+    assert f"A *report* is the number of scores in {SCORES_COUNT_BITS} bits" in words
+
+
+def test_which_methods_mix() -> None:
+    told = re.search(r"Of the methods (.*?) \(`crcg` needs no cloud\)", DOC.replace("\n", " "))
+    assert told is not None
+    assert set(re.findall("`([a-z-]+)`", told[1])) == {name for name, method in MIXTURES.items() if method.cloud}
+    assert MIXTURES["crcg"].cloud is None
+
+
 def test_what_a_header_costs() -> None:
     assert "2 bytes, 2 more for a frame of 126 to 65535 bytes or 8 more beyond, and 4 more" in DOC.replace("\n", " ")
     assert [header_bytes(size, from_device=False) for size in (125, 126, 65535, 65536)] == [2, 4, 4, 10]
@@ -222,6 +261,15 @@ def examples() -> Iterator[bytes]:
     device = Vocabulary((b"b", b"", b"a"), np.zeros(3, np.uint8), np.ones(3, bool), 1, (1,))
     CandidateCodec(common_vocabulary(device, cloud), 16).write(writer, [Candidate(1, 512, True), Candidate(1, 512)])
     yield writer.finish()
+    yield from examples_of_scores()
+
+
+def examples_of_scores() -> Iterator[bytes]:
+    codec = ScoreCodec(5, 3)
+    yield codec.report(Report({4: 513, 1: ZERO}, 7))
+    for question in (AskScores((4, 1)), AskChunk(64), AskAll()):
+        yield codec.question(question)
+    yield codec.tokens([4, 1])
 
 
 def payload(numbers: list[tuple[int, int]], counts: list[list[int]]) -> bytes:

@@ -20,7 +20,7 @@ SAMPLES: dict[type, m.Message] = {
     type(message): message
     for message in (
         m.Hello(1, "agent", "model", bytes(16)),
-        m.Welcome(1, "agent", "model", bytes(16), 4096, ("dssd",), Limits()),
+        m.Welcome(1, "agent", "model", bytes(16), 4096, ("dssd",), Limits(), ""),
         m.VocabularyRequest(),
         m.VocabularyPart(0, 1, b"part"),
         m.Common(bytes(16), 3),
@@ -42,6 +42,13 @@ SAMPLES: dict[type, m.Message] = {
         m.Pong(b"1234"),
         m.Retry(1),
         m.Resampling(1, b"more"),
+        m.Retrieved(2, 1.25),
+        m.Passages(("a passage",)),
+        m.Evidence(0, 1, b"scores"),
+        m.Ask(0, 1, b"tokens"),
+        m.Supplement(0, 1, b"scores"),
+        m.Realign(1, 1, 2, b"tokens"),
+        m.Progress(4),
     )
 }
 KINDS = list(SAMPLES)

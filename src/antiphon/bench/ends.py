@@ -9,22 +9,31 @@ from antiphon.cloud.connection import CloudConnection
 from antiphon.cloud.service import Cloud
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.methods import METHODS
+from antiphon.methods import METHODS, MIXTURES
 from antiphon.methods.base import Method
 from antiphon.models.base import Model
 from antiphon.net.emulated import emulate
 from antiphon.net.link import Link
 from antiphon.net.transport import Transport, memory_pair
 from antiphon.net.virtual import VirtualWorker
+from antiphon.retrieval.index import Index
 
 
 @asynccontextmanager
 async def virtual_ends(
-    cloud_model: Model, device_model: Model, link: Link, compute: Compute, methods: Mapping[str, Method] = METHODS
+    cloud_model: Model,
+    device_model: Model,
+    link: Link,
+    compute: Compute,
+    methods: Mapping[str, Method] = METHODS,
+    libraries: tuple[Index | None, Index | None] = (None, None),
 ) -> AsyncIterator[tuple[Device, Connection]]:
-    """A device and its connection to a cloud; to be used within `net.virtual.run_virtual`. The models stay open."""
-    cloud = Cloud(cloud_model, None, methods, VirtualWorker(compute.verify.seconds))
-    device = Device(device_model, methods, VirtualWorker(compute.draft.seconds))
+    """A device and its connection to a cloud; to be used within `net.virtual.run_virtual`. The models stay open.
+
+    libraries: the device's, then the cloud's.
+    """
+    cloud = Cloud(cloud_model, None, methods, VirtualWorker(compute.verify.seconds), libraries[1])
+    device = Device(device_model, {**methods, **MIXTURES}, VirtualWorker(compute.draft.seconds), libraries[0])
     serving: set[asyncio.Task[None]] = set()
 
     async def dial() -> Transport:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from antiphon import __version__
-from antiphon.cli import bench, demo, doctor, generate, library, link, profile, reproduce, serve
+from antiphon.cli import ask, bench, demo, doctor, generate, library, link, profile, reproduce, serve
 from antiphon.errors import AntiphonError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(serve.serve)
 app.command()(generate.generate)
+app.command()(ask.ask)
 app.command()(demo.demo)
 app.command()(doctor.doctor)
 app.command()(link.link)

@@ -20,11 +20,13 @@ from antiphon.cli.arguments import (
     names,
     number_or_auto,
 )
+from antiphon.cli.rag import rag
 from antiphon.cli.speculative import speculative
 from antiphon.config import ModelConfig, SamplingParams
 
 bench = typer.Typer(no_args_is_help=True, help="Measure Antiphon.")
 bench.command()(speculative)
+bench.command()(rag)
 
 
 @bench.command()

@@ -9,7 +9,7 @@ from antiphon import __version__
 from antiphon.cloud.service import Answering, Cloud, failure_code
 from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, LinkError, ProtocolError
-from antiphon.methods.effects import Effect, Emit, Finish, Step, drive
+from antiphon.methods.effects import Arrived, Effect, Emit, Finish, Step, drive
 from antiphon.net.transport import Transport, next_within
 from antiphon.net.websocket import header_bytes
 from antiphon.net.worker import Worker
@@ -103,7 +103,10 @@ class CloudConnection:
         model = self._cloud.model
         names = tuple(sorted(self._cloud.methods))
         fingerprint, context = model.vocabulary.fingerprint, model.context_length
-        return m.Welcome(m.VERSION, f"antiphon/{__version__}", model.name, fingerprint, context, names, self._cloud.limits)
+        library = self._cloud.library
+        scorer = "" if library is None else library.scorer.scorer_id
+        agent, limits = f"antiphon/{__version__}", self._cloud.limits
+        return m.Welcome(m.VERSION, agent, model.name, fingerprint, context, names, limits, scorer)
 
     async def _send_vocabulary(self) -> None:
         packed = await self._cloud.worker.run(self._cloud.model.vocabulary.pack)
@@ -212,7 +215,7 @@ class SessionHost:
         self.compute_ms += 1000 * seconds
         return logits
 
-    async def send(self, message: m.Message) -> None:
+    async def send(self, message: m.Message, to: int = 0) -> None:
         """Send to the device half."""
         await self._connection.send(message, self.session)
 
@@ -226,6 +229,11 @@ class SessionHost:
         if message is None and within is None:
             raise ProtocolError(f"the device was silent for {seconds:g} s, so its session is over", "timeout")
         return message
+
+    async def receive_any(self, within: float | None) -> Arrived | None:
+        """The same: there is one device."""
+        message = await self.receive(within)
+        return None if message is None else Arrived(0, message)
 
     def now(self) -> float:
         """The time in seconds."""

@@ -11,13 +11,15 @@ import msgspec
 from antiphon.config import Limits, most_drafts
 from antiphon.core.chance import PhiloxChance
 from antiphon.errors import CapacityError, ModelError, UsageError
-from antiphon.methods import METHODS, PROBES, find
-from antiphon.methods.base import CloudSide, Method, Transcript
+from antiphon.methods import METHODS, MIXTURES, PROBES, find
+from antiphon.methods.base import CloudMixing, CloudSide, Method, Transcript
 from antiphon.methods.effects import Half
 from antiphon.methods.verifier import Verifier
 from antiphon.models.base import Model
 from antiphon.models.chat import prompt_ids
 from antiphon.net.worker import Worker
+from antiphon.retrieval.context import Looked, context, look
+from antiphon.retrieval.index import Index
 from antiphon.vocabulary import CommonVocabulary, from_members, identity
 from antiphon.wire.messages import Open
 
@@ -44,10 +46,13 @@ class Cloud:
         limits: Limits | None = None,
         methods: Mapping[str, Method] = METHODS,
         worker: Worker | None = None,
+        library: Index | None = None,
     ) -> None:
         self.model = model
         self.limits = limits or Limits()
-        self.methods = {name: method for name, method in {**methods, **PROBES}.items() if method.cloud is not None}
+        self.library = library
+        offered = {**methods, **PROBES, **({} if library is None else MIXTURES)}
+        self.methods = {name: method for name, method in offered.items() if method.cloud is not None}
         self.worker = worker or Worker()
         self._reserved = 0
         self._answering: set[Answering] = set()
@@ -79,22 +84,31 @@ class Cloud:
         method, options = self._method(opening)
         self._check(opening)
         _check_committed(opening, common)
-        prompt = await self.worker.run(lambda: prompt_ids(self.model, opening.prompt, chat=opening.chat))
-        cells = len(prompt) + opening.max_tokens + most_drafts(options)
+        looked = await self._looked(opening, options) if method.mixes else None
+        text = opening.prompt if looked is None else context(looked.passages, opening.prompt, options.form)
+        prompt = await self.worker.run(lambda: prompt_ids(self.model, text, chat=opening.chat))
+        cells = len(prompt) + opening.max_tokens + (0 if method.mixes else most_drafts(options))
         self._reserve(cells, len(prompt))
         try:
-            context = await self.worker.run(self.model.open)
+            opened = await self.worker.run(self.model.open)
             try:
-                verifier = Verifier(context, prompt, common, opening.sampling, opening.committed)
+                verifier = Verifier(opened, prompt, common, opening.sampling, opening.committed)
                 transcript = Transcript(common.ends, opening.max_tokens, opening.committed)
                 side = CloudSide(common, transcript, PhiloxChance(opening.seed), verifier)
+                if looked is not None:
+                    side.mixing = CloudMixing(looked.log_mass, opening.sampling.temperature > 0, looked.passages)
                 assert method.cloud is not None  # only such methods are offered
                 with self._under_way(Answering(method.cloud(side, options).run(), verifier, len(prompt))) as answering:
                     yield answering
             finally:
-                await self.worker.run(context.close)
+                await self.worker.run(opened.close)
         finally:
             self._reserved -= cells
+
+    async def _looked(self, opening: Open, options: Any) -> Looked:
+        library = self.library
+        assert library is not None  # such methods are only offered with one
+        return await self.worker.run(lambda: self.worker.searched(lambda: look(library, opening.prompt, options.kept)))
 
     async def generate_one(self) -> None:
         """Really generate a token: what a health check should know."""

@@ -66,8 +66,8 @@ class Certificate:
 
     @property
     def local_token(self) -> int:
-        """What the device says by itself."""
-        return int(np.argmax(self._local))
+        """What the device says by itself, whatever its weight."""
+        return int(np.argmax(strengths_of(1.0, self._law, self._noise)))
 
     def certain_alone(self, kappa: float = 1.0) -> int | None:
         """The token, if no remote law could change it: see `antiphon.core.mixture.certain_alone`."""

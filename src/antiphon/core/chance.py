@@ -47,6 +47,10 @@ class Race(Protocol):
         """The winner, then who would win without it, and so on: `count` tokens, fewer if fewer are above 0."""
         ...
 
+    def times(self, count: int) -> Probs:
+        """The E of tokens 0 to count - 1: float64, shape (count,), above 0."""
+        ...
+
 
 class Chance(Protocol):
     """A source of streams and races."""

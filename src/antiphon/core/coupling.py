@@ -57,6 +57,12 @@ class NoiseRace:
         """The token with the smallest E / p."""
         return self.first(probs, 1)[0]
 
+    def times(self, count: int) -> NDArray[np.float64]:
+        """The E of tokens 0 to count - 1: float64, shape (count,)."""
+        uniform = self._noise.uniform(self._position, count)
+        np.log(uniform, out=uniform)
+        return np.negative(uniform, out=uniform)
+
     def first(self, probs: Probs, count: int) -> list[int]:
         """The `count` tokens with the smallest E / p, winner first; fewer if fewer have a probability above 0."""
         uniform = self._noise.uniform(self._position, len(probs))

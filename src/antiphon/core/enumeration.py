@@ -80,6 +80,10 @@ class EnumeratingRace:
         """Branch on every token of positive probability, once for each law."""
         return self.first(probs, 1)[0]
 
+    def times(self, count: int) -> Probs:
+        """Real numbers cannot be enumerated."""
+        raise RuntimeError("the noise of a race is no branch: compare with a dense decision under the same noise")
+
     def first(self, probs: Probs, count: int) -> list[int]:
         """Branch on every order of `count` different tokens, once for each law."""
         key = (self._position, probs.tobytes(), count)

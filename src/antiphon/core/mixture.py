@@ -9,6 +9,7 @@ bound on one term bounds the sum as it will be computed, to the last bit, so cer
 p of a remote end is the decoded score (`antiphon.core.scores`), not renormalised; the device's own p is not rounded.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import reduce
 
@@ -73,6 +74,8 @@ def certain_alone(
     Sampled, y has to win a race of rates pi_L p(y) for itself and pi_L p(v) + pi_R for all others. Over the noise, some token
     does with probability pi_L / (pi_L + (tokens - 1) pi_R): next to never with a real vocabulary.
     """
+    if math.isinf(kappa):
+        return None  # off; and infinity times a weight of 0 is no number
     token = int(np.argmax(local))
     most = local
     for weight in remote_weights:

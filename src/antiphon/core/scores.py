@@ -106,14 +106,18 @@ class StepScores:
         self._left = SCORES.values(self.codes)  # the strength of what was not sent, -1 for the rest
         if noise is not None:
             self._left /= noise
-        self._fixed = self._code(int(self._left.argmax())) if bound == "global" else None
+        self.draft = int(self._left.argmax())
+        """The strongest token, the end's own."""
+        self._fixed = self._code(self.draft) if bound == "global" else None
 
-    def strongest(self, count: int) -> Report:
+    def strongest(self, count: int, enough: float = 0.0) -> Report:
         """The `count` strongest tokens that were not sent yet, lowest id first among equals; fewer if fewer are left.
 
-        The first of a step's first report is this end's own draft.
+        enough: of them, those at least this share as strong as the first. The first of a step's first report is this end's own
+        draft.
         """
-        return self.of(ranked(self._left, count))
+        ids = ranked(self._left, count)
+        return self.of([token for token in ids if self._left[token] >= enough * self._left[ids[0]]])
 
     def of(self, tokens: Iterable[int]) -> Report:
         """The scores of these tokens. Raises IndexError if one is not in the vocabulary."""

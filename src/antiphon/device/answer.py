@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from antiphon.methods.accounting import Bits, Work
-from antiphon.methods.effects import Emit, Emitted, Exchanged, Finish, Kind
+from antiphon.methods.effects import Consulted, Emit, Emitted, Exchanged, Finish, Kind
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Closed
 from antiphon.wire.session import Ledger
@@ -68,6 +68,7 @@ class Answer:
         self.resumed = 0
         """How often it went on after the link was lost."""
         self.exchanged = Exchanged()
+        self.consulted: list[Consulted] = []
         self.started = started
         self.arrivals: list[Arrival] = []
         self._common = common
@@ -83,6 +84,7 @@ class Answer:
         """Add the tokens of a round. After a stop string neither its text nor the tokens behind it count."""
         self.rounds += emit.exchanged.trips > 0
         self.exchanged += emit.exchanged
+        self.consulted += [] if emit.consulted is None else [emit.consulted]
         pieces: list[Piece] = []
         before = self.committed
         for token in emit.tokens:
@@ -175,6 +177,7 @@ class Result:
             "prompt_tokens": self.prompt_tokens,
             "token_ids": list(self.token_ids),
             **self._work(),
+            **self._mixture(),
             **self._bits(),
             **self._times(),
         }
@@ -226,6 +229,26 @@ class Result:
             "rounding_tv": self.closed.rounding if self.closed else None,
             "cloud_passes_per_token": self.passes / committed,
             "cloud_ms_per_token": self.compute_ms / committed,
+        }
+
+    def _mixture(self) -> dict[str, object]:
+        """Where the tokens of a mixture came from, and what the evidence took; shares are of all tokens."""
+        kinds, tokens = self.answer.kinds, self.answer.committed
+        efforts = [consulted.effort for consulted in self.answer.consulted if consulted.effort is not None]
+        if not (efforts or kinds[Kind.CERTAIN] or kinds[Kind.LOCAL]):
+            return {}
+        alone = sum(not (effort.questions or effort.chunks or effort.everything) for effort in efforts)
+        return {
+            "certain": kinds[Kind.CERTAIN] / tokens,
+            "local": kinds[Kind.LOCAL] / tokens,
+            "consulted": len(efforts) / tokens,
+            "changed": kinds[Kind.CHANGED] / tokens,
+            "certified_at_once": alone / len(efforts) if efforts else None,
+            "questions": sum(effort.questions for effort in efforts),
+            "chunks": sum(effort.chunks for effort in efforts),
+            "forced": sum(effort.everything for effort in efforts),
+            "drafts_taken": sum(one.drafted for one in self.answer.consulted) / len(efforts) if efforts else None,
+            "waited_s": sum(one.waited for one in self.answer.consulted),
         }
 
     def _bits(self) -> dict[str, object]:

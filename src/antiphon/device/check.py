@@ -17,7 +17,8 @@ from antiphon.core.chance import PhiloxChance
 from antiphon.core.coupling import Noise
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
-from antiphon.device.generate import Device, drive_session
+from antiphon.device.generate import Device
+from antiphon.device.host import drive_session
 from antiphon.errors import UsageError
 from antiphon.methods import find
 from antiphon.methods.base import DeviceSide, Transcript

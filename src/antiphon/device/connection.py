@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from antiphon import __version__
 from antiphon.cache import read_cached, write_cached
@@ -17,7 +17,7 @@ from antiphon.net.websocket import dial, header_bytes
 from antiphon.net.worker import Worker
 from antiphon.vocabulary import CommonVocabulary, Vocabulary, common_vocabulary, identity
 from antiphon.wire import messages as m
-from antiphon.wire.session import Ledger, Life, Side, WireSession
+from antiphon.wire.session import Ledger, Life, Received, Side, WireSession
 
 log = logging.getLogger(__name__)
 
@@ -36,22 +36,35 @@ Dial = Callable[[], Awaitable[Transport]]
 Expected = TypeVar("Expected", bound=m.Message)
 
 
+Inbox: TypeAlias = asyncio.Queue[tuple[int, m.Message | AntiphonError]]
+"""What arrived for sessions, with the number that each was given."""
+
+Watch: TypeAlias = Callable[[Side, m.Envelope, bytes], None]
+"""Sees every frame of a connection: this end's before it leaves (what it raises keeps it here), the cloud's as it came."""
+
+
+def understood(arrived: m.Message | AntiphonError) -> m.Message | AntiphonError:
+    """What arrived; a failure of the cloud is an error."""
+    return RemoteError(arrived.sentence, arrived.code) if isinstance(arrived, m.Failure) else arrived
+
+
 class DeviceSession:
     """One session: what arrives for it, and what it has cost."""
 
-    def __init__(self, connection: "Connection", number: int) -> None:
+    def __init__(self, connection: "Connection", number: int, inbox: "Inbox | None" = None, end: int = 0) -> None:
         self.number = number
         self.prompt_tokens: int | None = None
         self._connection = connection
         self._wire = connection.wire  # of the link that it was opened on: another one does not know it
-        self._inbox: asyncio.Queue[m.Message | AntiphonError] = asyncio.Queue()
+        self._inbox: Inbox = asyncio.Queue() if inbox is None else inbox
+        self._end = end
 
     def deliver(self, arrived: m.Message | AntiphonError) -> None:
         """Take what arrived."""
         if isinstance(arrived, m.Opened):
             self.prompt_tokens = arrived.prompt_tokens
         else:
-            self._inbox.put_nowait(arrived)
+            self._inbox.put_nowait((self._end, arrived))
 
     async def send(self, message: m.Message) -> None:
         """Send to the cloud half. Raises LinkError if the link that it was opened on is gone."""
@@ -64,12 +77,16 @@ class DeviceSession:
 
         Raises what went wrong instead: RemoteError, LinkError, ProtocolError.
         """
-        arrived = await next_within(self._inbox, within)
+        item = await next_within(self._inbox, within)
+        arrived = None if item is None else understood(item[1])
         if isinstance(arrived, AntiphonError):
             raise arrived
-        if isinstance(arrived, m.Failure):
-            raise RemoteError(arrived.sentence, arrived.code)
         return arrived
+
+    @property
+    def alive(self) -> bool:
+        """Whether something can still arrive for it."""
+        return self._connection.has(self.number)
 
     async def cancel(self) -> None:
         """Tell the cloud to stop, if it has not."""
@@ -94,12 +111,20 @@ class DeviceSession:
 class Connection:
     """A connection to a cloud, greeted and agreed on a common vocabulary; made anew where it was lost."""
 
-    def __init__(self, dial: Dial, model: Model | None, worker: Worker, mend_seconds: float = MEND_SECONDS) -> None:
+    def __init__(
+        self,
+        dial: Dial,
+        model: Model | None,
+        worker: Worker,
+        mend_seconds: float = MEND_SECONDS,
+        watch: Watch = lambda sender, envelope, frame: None,
+    ) -> None:
         self.welcome: m.Welcome
         self.common: CommonVocabulary
         self.wire: WireSession
         self._dial, self._model, self._worker, self._mend_seconds = dial, model, worker, mend_seconds
         self._transport: Transport
+        self._watch = watch
         self._now = asyncio.get_running_loop().time
         self._sessions: dict[int, DeviceSession] = {}
         self._opened = 0
@@ -133,14 +158,21 @@ class Connection:
             log.warning("antiphon: %s; trying again for %g s", lost, self._mend_seconds)
             await self._establish_in_time(lost)
 
-    async def open(self, opening: m.Open) -> DeviceSession:
-        """Begin a session. Its refusal, if any, comes with the first `receive`."""
+    async def open(self, opening: m.Open, inbox: Inbox | None = None, end: int = 0) -> DeviceSession:
+        """Begin a session. Its refusal, if any, comes with the first `receive`.
+
+        inbox: where several sessions' messages meet, each marked with its `end`.
+        """
         if self._broken is not None:
             raise self._broken
         self._opened += 1
-        session = self._sessions[self._opened] = DeviceSession(self, self._opened)
+        session = self._sessions[self._opened] = DeviceSession(self, self._opened, inbox, end)
         await session.send(opening)
         return session
+
+    def has(self, session: int) -> bool:
+        """Whether this session is not over."""
+        return session in self._sessions
 
     async def ping(self, size: int = 16) -> float:
         """Seconds for `size` bytes to the cloud and back."""
@@ -195,11 +227,20 @@ class Connection:
 
     async def send(self, message: m.Message, session: int = 0) -> None:
         """Send a message of this end. Raises LinkError if the link is down."""
+        frame = self.wire.send(message, session)
+        self._watch(Side.DEVICE, m.Envelope(session, message), frame)
         try:
-            await self._transport.send(self.wire.send(message, session))
+            await self._transport.send(frame)
         except LinkError as error:
             self._break(error)
             raise
+
+    async def _arrived(self) -> list[Received]:
+        frame = await self._transport.receive()
+        arrived = self.wire.receive(frame, self._now())
+        for received in arrived:
+            self._watch(Side.CLOUD, m.Envelope(received.session, received.message), frame)
+        return arrived
 
     async def _vocabulary(self, model: Model | None) -> Vocabulary:
         fingerprint = self.welcome.vocabulary
@@ -237,7 +278,7 @@ class Connection:
     async def _expect(self, *kinds: type[Expected]) -> Expected:
         """The next message of the handshake."""
         while True:
-            for received in self.wire.receive(await self._transport.receive(), self._now()):
+            for received in await self._arrived():
                 message = received.message
                 if isinstance(message, m.Failure):
                     raise RemoteError(message.sentence, message.code)
@@ -250,7 +291,7 @@ class Connection:
     async def _read(self) -> None:
         try:
             while True:
-                for received in self.wire.receive(await self._transport.receive(), self._now()):
+                for received in await self._arrived():
                     await self._route(received.session, received.message)
         except AntiphonError as error:
             self._break(error)
@@ -284,9 +325,11 @@ class Connection:
         self._pongs.put_nowait(error)
 
 
-async def connect(url: str, model: Model | None, worker: Worker) -> Connection:
+async def connect(
+    url: str, model: Model | None, worker: Worker, watch: Watch = lambda sender, envelope, frame: None
+) -> Connection:
     """A greeted connection to the cloud at `url`. `model` is the device's own, if it has one."""
-    connection = Connection(partial(dial, url, Limits().frame_bytes), model, worker)
+    connection = Connection(partial(dial, url, Limits().frame_bytes), model, worker, watch=watch)
     await connection.establish()
     return connection
 

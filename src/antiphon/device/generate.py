@@ -1,44 +1,48 @@
-"""Writing one answer: a device half driven over a connection, or alone."""
+"""Writing one answer: a device half driven over a connection, over several, or alone."""
 
-import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, replace
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
-from antiphon.config import Request, SamplingParams
+from antiphon.config import Request
 from antiphon.core.chance import PhiloxChance
-from antiphon.core.distributions import Logits
-from antiphon.device.answer import Answer, Piece, Result
-from antiphon.device.connection import MEND_SECONDS, Connection, DeviceSession
-from antiphon.errors import LinkError, ProtocolError, RemoteError, UsageError
-from antiphon.methods import METHODS, find
-from antiphon.methods.base import DeviceSide, Method, Transcript
+from antiphon.device.answer import Answer, Result
+from antiphon.device.connection import Connection
+from antiphon.device.host import Host, Show, now, run_half
+from antiphon.device.mixture import Mixture
+from antiphon.device.writing import Writing
+from antiphon.errors import UsageError
+from antiphon.methods import METHODS, MIXTURES, find
+from antiphon.methods.base import DeviceMixing, DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
-from antiphon.methods.effects import Effect, Emit, Finish, Half, Step, drive
 from antiphon.models.base import Model
 from antiphon.models.chat import prompt_ids
 from antiphon.net.worker import Worker
+from antiphon.retrieval.context import Looked, context, look
+from antiphon.retrieval.index import Index
 from antiphon.vocabulary import CommonVocabulary, identity
-from antiphon.wire.messages import Closed, Message, Open
 from antiphon.wire.session import Ledger
 
-Show = Callable[[Sequence[Piece]], None]
-"""Called once a round with the text that it brought, perhaps none yet."""
-
-
-class _StopString(Exception):  # noqa: N818 - it is no error
-    """A stop string came: the answer is over, whatever the method still plans."""
+ALL_METHODS: Mapping[str, Method] = {**METHODS, **MIXTURES}
+"""Every method that writes answers."""
 
 
 class Device:
     """A device: its model, if it has one, and the thread that the model computes in."""
 
-    def __init__(self, model: Model | None, methods: Mapping[str, Method] = METHODS, worker: Worker | None = None) -> None:
+    def __init__(
+        self,
+        model: Model | None,
+        methods: Mapping[str, Method] = ALL_METHODS,
+        worker: Worker | None = None,
+        library: Index | None = None,
+    ) -> None:
         self.model = model
         self.methods = methods
         self.worker = worker or Worker()
+        self.library = library
 
     def close(self) -> None:
         """Free the model."""
@@ -46,25 +50,34 @@ class Device:
         if self.model is not None:
             self.model.close()
 
-    async def generate(self, request: Request, connection: Connection | None, show: Show = lambda pieces: None) -> Result:
-        """Write one answer, showing text as it comes. Raises one of `antiphon.errors`, one sentence each."""
+    async def generate(
+        self, request: Request, connection: Connection | Sequence[Connection] | None, show: Show = lambda pieces: None
+    ) -> Result:
+        """Write one answer, showing text as it comes. Raises one of `antiphon.errors`, one sentence each.
+
+        connection: to the cloud; a method that mixes documents can have several.
+        """
         method = find(request.method, self.methods)
         request = _with_options(request, method)
         seed = secrets.randbits(64) if request.seed is None else request.seed
         if method.cloud is None:
             return await self._alone(method, request, seed, show)
-        if connection is None:
+        connections = [connection] if isinstance(connection, Connection) else list(connection or ())
+        if not connections:
             raise UsageError(f"the method {method.name} needs a cloud: give --cloud ws://HOST:PORT")
-        return await self._together(method, request, seed, connection, show)
+        for one in connections:
+            self._require_fit(method, one)
+        if method.mixes:
+            return await self._mixed(method, request, seed, connections, show)
+        if len(connections) > 1:
+            raise UsageError(f"the method {method.name} works with one cloud, not with {len(connections)}")
+        return await self._together(method, request, seed, connections[0], show)
 
     async def _together(self, method: Method, request: Request, seed: int, connection: Connection, show: Show) -> Result:
-        if method.name not in connection.welcome.methods:
-            known = ", ".join(connection.welcome.methods)
-            raise UsageError(f"the cloud does not know the method {method.name}: it has {known}")
         common = connection.common
         async with self._side(method, request, common, seed) as side:
-            writing = _Writing(method, request, seed, side, Answer(common, request.stop, _now()))
-            finish = await writing.run(connection, _Host(self.worker, writing.answer, show))
+            writing = Writing(method, request, seed, side, Answer(common, request.stop, now()))
+            finish = await writing.run(connection, Host(self.worker, writing.answer, show))
         answer, ledger = writing.answer, writing.ledger
         token_ids = tuple(common.cloud_ids[answer.numbers].tolist())
         form = method.bits(answer.work(), common, request.options) if method.bits else None
@@ -72,18 +85,32 @@ class Device:
             method.name, method.exact, finish, answer, token_ids, seed, ledger, writing.closed, writing.prompt_tokens, form
         )
 
+    async def _mixed(
+        self, method: Method, request: Request, seed: int, connections: Sequence[Connection], show: Show
+    ) -> Result:
+        common = connections[0].common
+        async with self._side(method, request, common, seed, len(connections)) as side:
+            answer = Answer(common, request.stop, now())
+            mixture = Mixture(method, request, seed, side)
+            finish = await mixture.run(connections, Host(self.worker, answer, show))
+        token_ids = tuple(common.cloud_ids[answer.numbers].tolist())
+        closed, prompt_tokens = mixture.closed, mixture.prompt_tokens
+        return Result(method.name, method.exact, finish, answer, token_ids, seed, mixture.ledger, closed, prompt_tokens)
+
     async def _alone(self, method: Method, request: Request, seed: int, show: Show) -> Result:
         if self.model is None:
             raise UsageError(f"the method {method.name} needs a model on the device: give --model")
         common = identity(self.model.vocabulary)
         async with self._side(method, request, common, seed) as side:
-            answer = Answer(common, request.stop, _now())
-            finish = await _run(method.device(side, request.options).run(), _Host(self.worker, answer, show))
+            answer = Answer(common, request.stop, now())
+            finish = await run_half(method.device(side, request.options).run(), Host(self.worker, answer, show))
         token_ids = tuple(answer.numbers)
         return Result(method.name, method.exact, finish, answer, token_ids, seed, Ledger(), None, None)
 
     @asynccontextmanager
-    async def _side(self, method: Method, request: Request, common: CommonVocabulary, seed: int) -> AsyncIterator[DeviceSide]:
+    async def _side(
+        self, method: Method, request: Request, common: CommonVocabulary, seed: int, clouds: int = 1
+    ) -> AsyncIterator[DeviceSide]:
         transcript, chance = Transcript(common.ends, request.max_tokens), PhiloxChance(seed)
         if not method.drafts:
             yield DeviceSide(common, transcript, chance)
@@ -92,160 +119,44 @@ class Device:
         if model is None:
             raise UsageError(f"the method {method.name} drafts on the device: give --model")
         chat = request.chat and model.chat_template is not None  # a drafter without a template drafts from the bare prompt
-        prompt = await self.worker.run(lambda: prompt_ids(model, request.prompt, chat=chat))
-        context = await self.worker.run(model.open)
+        looked = await self._looked(method, request) if method.mixes else None
+        text = request.prompt if looked is None else context(looked.passages, request.prompt, request.options.form)
+        prompt = await self.worker.run(lambda: prompt_ids(model, text, chat=chat))
+        opened = await self.worker.run(model.open)
+        drafter = Drafter(model, opened, prompt, common, request.sampling)
+
+        def reread(passages: Sequence[str]) -> None:
+            everything = [*passages, *(looked.passages if looked else ())]
+            drafter.restart(prompt_ids(model, context(everything, request.prompt, request.options.form), chat=chat))
+
+        mixing = None if looked is None else DeviceMixing(looked.log_mass, request.sampling.temperature > 0, reread, clouds)
         try:
-            yield DeviceSide(common, transcript, chance, Drafter(model, context, prompt, common, request.sampling))
+            yield DeviceSide(common, transcript, chance, drafter, mixing)
         finally:
-            await self.worker.run(context.close)
+            await self.worker.run(opened.close)
 
+    async def _looked(self, method: Method, request: Request) -> Looked:
+        library = self.library
+        if library is None:
+            raise UsageError(f"the method {method.name} reads documents of the device: give --library FILE")
+        return await self.worker.run(lambda: self.worker.searched(lambda: look(library, request.prompt, request.options.kept)))
 
-IN_VAIN = 10
-"""Losses without a new token between them, after which an answer is given up."""
+    def _require_fit(self, method: Method, connection: Connection) -> None:
+        """Raise UsageError unless the cloud has the method; if it mixes, also the same tokens, and scores passages alike."""
+        if method.name not in connection.welcome.methods:
+            known = ", ".join(connection.welcome.methods)
+            raise UsageError(f"the cloud does not know the method {method.name}: it has {known}")
+        if method.mixes:
+            self._require_alike(method, connection)
 
-
-class _Writing:
-    """One answer under way with a cloud, over as many sessions as links break."""
-
-    def __init__(self, method: Method, request: Request, seed: int, side: DeviceSide, answer: Answer) -> None:
-        self.answer = answer
-        self.ledger = Ledger()
-        self.closed: Closed | None = None
-        self.prompt_tokens: int | None = None
-        self._method, self._request, self._seed, self._side = method, request, seed, side
-        self._lost_at, self._in_vain = -1, 0
-        self._refused_since: float | None = None
-
-    async def run(self, connection: Connection, host: "_Host") -> Finish:
-        """Write it to its end. After a loss it goes on where it was, in a new session."""
-        cloud = connection.welcome.model, connection.common.digest
-        while True:
-            try:
-                return await self._session(connection, host)
-            except LinkError as lost:
-                if self.answer.stopped:
-                    return Finish.STOP
-                if (finish := self._side.transcript.finish) is not None:
-                    return finish  # only the cloud's last word was lost
-                self._count_loss(lost)
-                await connection.mend(lost)
-            except RemoteError as refusal:
-                await self._wait_for_room(refusal)
-            if (connection.welcome.model, connection.common.digest) != cloud:
-                name = connection.welcome.model
-                raise ProtocolError(f"the cloud serves {name} now, so the answer cannot go on: ask again")
-
-    def _count_loss(self, lost: LinkError) -> None:
-        """Raise it if the cloud is lost at the same place again and again."""
-        position = self._side.transcript.position
-        self._in_vain = self._in_vain + 1 if self._lost_at == position else 0
-        self._lost_at = position
-        self.answer.resumed += 1
-        if self._in_vain >= IN_VAIN:
-            raise lost
-
-    async def _wait_for_room(self, refusal: RemoteError) -> None:
-        """A cloud may still keep room for the session that was lost; it notices in a while. Raises any other refusal."""
-        since = self._refused_since = self._refused_since or _now()
-        if refusal.code != "busy" or not self.answer.resumed or _now() - since > MEND_SECONDS:
-            raise refusal
-        await asyncio.sleep(1.0)
-
-    async def _session(self, connection: Connection, host: "_Host") -> Finish:
-        opening = _opening(self._request, self._seed, self._side.transcript.numbers)
-        session = host.session = await connection.open(opening)
-        try:
-            finish = await _run_over(session, self._method.device(self._side, self._request.options).run(), host)
-            self.closed = await session.closed()
-        finally:
-            self.ledger += session.ledger()
-            self.prompt_tokens = self.prompt_tokens or session.prompt_tokens
-        return finish
-
-
-async def _run_over(session: DeviceSession, half: Half, host: "_Host") -> Finish:
-    """Run a half; whatever ends it before its time also ends the session in the cloud."""
-    try:
-        finish = await _run(half, host)
-    except BaseException:
-        with suppress(LinkError, ProtocolError):
-            await session.cancel()
-        raise
-    if finish is Finish.STOP:
-        await session.cancel()
-    return finish
-
-
-class _Host:
-    """Carries out what a device half asks for."""
-
-    session: DeviceSession | None = None
-
-    def __init__(self, worker: Worker, answer: Answer, show: Show) -> None:
-        self._worker = worker
-        self._answer, self._show = answer, show
-
-    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
-        return await self._worker.run(call)
-
-    def step(self, step: Step) -> Logits:
-        return self._worker.timed(step.run, len(step.tokens), step.keep + len(step.tokens))[0]
-
-    async def send(self, message: Message) -> None:
-        await self._linked().send(message)
-
-    async def receive(self, within: float | None) -> Message | None:
-        return await self._linked().receive(within)
-
-    def now(self) -> float:
-        return _now()
-
-    async def emit(self, emit: Emit) -> None:
-        self._show(self._answer.take(emit, _now()))
-        if self._answer.stopped:
-            raise _StopString
-
-    def finish(self) -> None:
-        """Show what was held back."""
-        if pieces := self._answer.end():
-            self._show(pieces)
-
-    def _linked(self) -> DeviceSession:
-        if self.session is None:
-            raise ProtocolError("a method without a cloud half sends and receives nothing")
-        return self.session
-
-
-class _LinkHost:
-    """Carries out a half that only sends and receives."""
-
-    def __init__(self, session: DeviceSession) -> None:
-        self.send = session.send
-        self.receive = session.receive
-        self.now = _now
-
-    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
-        return call()
-
-    def step(self, step: Step) -> Logits:
-        raise ProtocolError("this half has no model")
-
-    async def emit(self, emit: Emit) -> None:
-        """Nobody reads here."""
-
-
-async def drive_session(half: Half, session: DeviceSession) -> Finish:
-    """Run a half that needs no model over a session."""
-    return await drive(half, _LinkHost(session))
-
-
-async def _run(half: Half, host: _Host) -> Finish:
-    try:
-        finish = await drive(half, host)
-    except _StopString:
-        return Finish.STOP
-    host.finish()
-    return finish
+    def _require_alike(self, method: Method, connection: Connection) -> None:
+        welcome, model, library = connection.welcome, self.model, self.library
+        if model is not None and model.vocabulary.fingerprint != welcome.vocabulary:
+            sentence = f"{method.name} mixes scores token by token, so both ends need the same tokenizer; "
+            raise UsageError(f"{sentence}{model.name} and the cloud's {welcome.model} differ: serve a model of one family")
+        if library is not None and library.scorer.scorer_id != welcome.scorer:
+            sentence = "both ends must score passages alike to be weighed against each other; "
+            raise UsageError(f"{sentence}this library has {library.scorer.scorer_id!r}, the cloud's {welcome.scorer!r}")
 
 
 def _with_options(request: Request, method: Method) -> Request:
@@ -255,14 +166,3 @@ def _with_options(request: Request, method: Method) -> Request:
         given, wanted = type(options).__name__, method.options.__name__
         raise UsageError(f"the options of {method.name} are {wanted}, not {given}: make them with Method.options_from")
     return replace(request, options=options)
-
-
-def _opening(request: Request, seed: int, committed: Sequence[int]) -> Open:
-    sampling: SamplingParams = request.sampling
-    options = {} if request.options is None else asdict(request.options)
-    max_tokens = request.max_tokens
-    return Open(request.method, options, sampling, request.prompt, request.chat, max_tokens, seed, tuple(committed))
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -8,11 +8,15 @@ from collections.abc import Mapping
 
 from antiphon.errors import UsageError
 from antiphon.methods.base import Method
+from antiphon.methods.centralized import CRCG, DRCG
 from antiphon.methods.cloud_only import CLOUD
+from antiphon.methods.concord import CONCORD, CONCORD_NOCOMM, CONCORD_NOSYSTEM
 from antiphon.methods.coupled import COUPLED
 from antiphon.methods.coupled_tree import COUPLED_TREE
 from antiphon.methods.cu_hlm import CU_HLM
 from antiphon.methods.device_only import DEVICE
+from antiphon.methods.dragon import DRAGON, DRDG_TW
+from antiphon.methods.drdg_sw import DRDG_SW
 from antiphon.methods.dsd import DSD
 from antiphon.methods.dssd import DSSD
 from antiphon.methods.gr import GR
@@ -27,7 +31,12 @@ from antiphon.methods.xcosd_e import XCOSD_E
 _ALL = (CLOUD, DEVICE, COUPLED, COUPLED_TREE, DSD, TSLT, TSLT_TREE, DSSD, XCOSD, XCOSD_E, GR, TR, U_HLM, CU_HLM)
 
 METHODS: Mapping[str, Method] = {method.name: method for method in _ALL}
-"""The methods that write answers, by name."""
+"""The methods that write answers by the cloud's model, by name."""
+
+_MIXTURES = (CRCG, DRCG, DRDG_SW, DRDG_TW, DRAGON, CONCORD, CONCORD_NOSYSTEM, CONCORD_NOCOMM)
+
+MIXTURES: Mapping[str, Method] = {method.name: method for method in _MIXTURES}
+"""The methods that read documents of both ends, by name (METHODS 4)."""
 
 PROBES: Mapping[str, Method] = {PROBE.name: PROBE}
 """What a cloud offers besides: looks at its scores."""

@@ -1,6 +1,6 @@
 """What a method is, and what its two halves are given."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
@@ -46,6 +46,28 @@ class Transcript:
             self.finish = Finish.LENGTH
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceMixing:
+    """What the device found in its library: the logarithm of what the passages weigh, whether tokens are sampled.
+
+    reread: makes the drafter's prompt anew, with the passages of another end in front. clouds: how many take part.
+    """
+
+    log_mass: float
+    sampled: bool
+    reread: Callable[[Sequence[str]], None]
+    clouds: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CloudMixing:
+    """What the cloud found in its library, and whether tokens are sampled."""
+
+    log_mass: float
+    sampled: bool
+    passages: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class DeviceSide:
     """What a device half works with. `drafter` is None for a method that needs no model here."""
@@ -54,6 +76,7 @@ class DeviceSide:
     transcript: Transcript
     chance: Chance
     drafter: Drafter | None = None
+    mixing: "DeviceMixing | None" = None
 
 
 @dataclass(slots=True)
@@ -64,6 +87,7 @@ class CloudSide:
     transcript: Transcript
     chance: Chance
     verifier: Verifier
+    mixing: "CloudMixing | None" = None
 
 
 class DeviceHalf(Protocol):
@@ -93,6 +117,7 @@ class Method:
     exact: the emitted tokens have the cloud model's own law. drafts: it needs a model on the device. cloud: None if the
     device works alone. options: the dataclass of its options; its defaults are the method's. bits: the closed form of what
     crosses the link, if there is one. coupled: with the same seed it writes the very tokens of `cloud`, at any temperature.
+    mixes: both ends look into their libraries, and the device decides; its exactness is that of the dense mixture (METHODS 4).
     """
 
     name: str
@@ -104,6 +129,7 @@ class Method:
     options: type = ChainOptions
     bits: ClosedForm | None = None
     coupled: bool = False
+    mixes: bool = False
 
     def options_from(self, given: Mapping[str, object]) -> Any:
         """The options of this method, with those of `given` that it has. Raises UsageError for a value that does not fit."""

@@ -67,17 +67,30 @@ class Drafter:
 
         A full context ends drafting for good instead of the answer: it costs acceptance only. Then the answer is None.
         """
+        if (found := (yield from self.law([draft.number for draft in drafts]))) is None:
+            return None
+        logits, law = found
+        probs = quantise(law)
+        number = chance.at(position + len(drafts), Role.DRAFT).categorical(probs)
+        return Drafted(number, probs, logits)
+
+    def law(self, numbers: Sequence[int]) -> Generator[Step, Logits, tuple[Logits, Probs] | None]:
+        """The logits and the law after the committed tokens and `numbers`, over the common vocabulary; None as in `draft`."""
         if self.exhausted:
             return None
-        numbers = [draft.number for draft in drafts]
         try:
             logits = (yield from self._logits(numbers))[self._device_ids]
         except CapacityError:
             self.exhausted = True
             return None
-        probs = quantise(process(logits, self._sampling, [*self._history, *numbers]))
-        number = chance.at(position + len(drafts), Role.DRAFT).categorical(probs)
-        return Drafted(number, probs, logits)
+        return logits, process(logits, self._sampling, [*self._history, *numbers])
+
+    def restart(self, prompt: Sequence[int]) -> None:
+        """Begin again behind another prompt (device ids)."""
+        self._tokens = list(prompt)
+        self._history = self._numbers_of(prompt)
+        self._reading.altered(0)
+        self.exhausted = not self._tokens
 
     def draft_tree(
         self,

@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
+from antiphon.core.consult import Effort
 from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, ProtocolError
 from antiphon.models.base import Context
@@ -43,9 +44,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a message to the other half. No answer."""
+    """Send a message to the other half. No answer. to: which of several clouds."""
 
     message: Message
+    to: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +61,40 @@ class Receive:
 
 
 @dataclass(frozen=True, slots=True)
+class ReceiveAny:
+    """As `Receive`, from any of several clouds, and an error of one of them is no error of all: the answer is an `Arrived`."""
+
+    within: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What came from a cloud, or what went wrong with it."""
+
+    end: int
+    message: Message | AntiphonError
+
+
+@dataclass(frozen=True, slots=True)
 class Now:
     """What time is it? The answer is in seconds, since any beginning; only differences mean something."""
 
 
 class Kind(StrEnum):
-    """Where a committed token came from."""
+    """Where a committed token came from.
+
+    The last three are of a mixture: the device's own token, where no evidence could change it, or where the cloud's evidence
+    confirmed it; or the token that it was changed to.
+    """
 
     ACCEPTED = "accepted"
     CORRECTION = "correction"
     BONUS = "bonus"
     STREAMED = "streamed"
     LOCAL = "local"
+    CERTAIN = "certain"
+    CONFIRMED = "confirmed"
+    CHANGED = "changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +127,24 @@ class Exchanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Consulted:
+    """What a step of a mixture took: seconds waited for evidence, and the effort that settled it; None if none came in time.
+
+    drafted: the token was also the cloud's own draft.
+    """
+
+    waited: float
+    effort: Effort | None
+    drafted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Emit:
     """Committed tokens for the reader, and what they took. No answer."""
 
     tokens: tuple[Emitted, ...]
     exchanged: Exchanged = field(default_factory=Exchanged)
+    consulted: "Consulted | None" = None
 
 
 class Finish(StrEnum):
@@ -119,7 +156,7 @@ class Finish(StrEnum):
     CANCELLED = "cancelled"
 
 
-Effect: TypeAlias = Step | Send | Receive | Now | Emit
+Effect: TypeAlias = Step | Send | Receive | ReceiveAny | Now | Emit
 Half: TypeAlias = Generator[Effect, Any, Finish]
 
 
@@ -134,12 +171,16 @@ class Host(Protocol):
         """Run a forward pass; called within `compute`."""
         ...
 
-    def send(self, message: Message) -> Awaitable[None]:
-        """Send to the other half."""
+    def send(self, message: Message, to: int) -> Awaitable[None]:
+        """Send to the other half, or to one of several clouds."""
         ...
 
     def receive(self, within: float | None) -> Awaitable[Message | None]:
         """The next message of the other half; None if none came in so many seconds."""
+        ...
+
+    def receive_any(self, within: float | None) -> Awaitable[Arrived | None]:
+        """The next message of any cloud, or what went wrong with one; None if nothing came in so many seconds."""
         ...
 
     def now(self) -> float:
@@ -159,21 +200,35 @@ async def drive(half: Half, host: Host) -> Finish:
     """
     effect = _resume(half, None)
     while not isinstance(effect, Finish):
-        answer: Message | float | None = None
+        answer: Message | Arrived | float | None = None
         match effect:
             case Step():
                 effect = await host.compute(partial(_through_steps, half, effect, host))
                 continue
-            case Send(message):
-                await host.send(message)
-            case Receive(within):
-                answer = await host.receive(within)
             case Now():
                 answer = host.now()
+            case ReceiveAny(within):
+                answer = await host.receive_any(within)
             case Emit():
                 await host.emit(effect)
+            case _:
+                effect = await _linked(half, effect, host)
+                continue
         effect = _resume(half, answer)
     return effect
+
+
+async def _linked(half: Half, effect: Send | Receive, host: Host) -> Effect | Finish:
+    """Send or receive. What the link raises is raised inside the half: some go on without it."""
+    answer: Message | None = None
+    try:
+        if isinstance(effect, Send):
+            await host.send(effect.message, effect.to)
+        else:
+            answer = await host.receive(effect.within)
+    except AntiphonError as error:
+        return _resume(half, None, error)
+    return _resume(half, answer)
 
 
 def _resume(half: Half, answer: Any, error: AntiphonError | None = None) -> Effect | Finish:

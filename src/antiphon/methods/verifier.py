@@ -1,6 +1,7 @@
 """The cloud's model at work: one forward pass scores all drafts of a round."""
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 
 from antiphon.config import SamplingParams
 from antiphon.core.distributions import Logits, Probs, process, total_variation
@@ -35,6 +36,10 @@ class Verifier:
         self._tokens = [*prompt, *common.cloud_ids[list(committed)].tolist()]  # cloud ids: the prompt and the committed tokens
         self.rounding = 0.0
         """The largest total variation between a target law that was used and the model's own, unrounded."""
+
+    def warm(self, temperature: float) -> None:
+        """Score at this temperature at least."""
+        self._sampling = replace(self._sampling, temperature=max(temperature, self._sampling.temperature))
 
     def prefill(self) -> Generator[Step, Logits, None]:
         """Read the prompt but for its last token; then, of an answer that goes on elsewhere, what was committed there.

@@ -67,8 +67,8 @@ def run_virtual(main: Coroutine[Any, Any, Result]) -> Result:
 class VirtualWorker(Worker):
     """A model's thread in virtual time: calls run at once, then the clock is charged what their forward passes cost."""
 
-    def __init__(self, cost: Cost) -> None:
-        self._cost = cost
+    def __init__(self, cost: Cost, search_seconds: float = 0.0) -> None:
+        self._cost, self._search_seconds = cost, search_seconds
         self._charged = 0.0
         self._turn = asyncio.Lock()
 
@@ -86,6 +86,11 @@ class VirtualWorker(Worker):
         seconds = self._cost(width, length)
         self._charged += seconds
         return forward(), seconds
+
+    def searched(self, search: Callable[[], Result]) -> Result:
+        """A search, and what is charged for it."""
+        self._charged += self._search_seconds
+        return search()
 
     def close(self) -> None:
         """There is no thread to end."""

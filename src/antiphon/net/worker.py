@@ -24,6 +24,10 @@ class Worker:
         started = time.perf_counter()
         return forward(), time.perf_counter() - started
 
+    def searched(self, search: Callable[[], Result]) -> Result:
+        """A search in a library; called within `run`."""
+        return search()
+
     def close(self) -> None:
         """Wait for the call under way, drop the rest."""
         self._executor.shutdown(cancel_futures=True)

@@ -44,6 +44,7 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=2, forbid_unknow
     context: Count
     methods: Annotated[tuple[Name, ...], Meta(max_length=256)]
     limits: Limits
+    scorer: Name
 
 
 class VocabularyRequest(msgspec.Struct, frozen=True, array_like=True, tag=3, forbid_unknown_fields=True):
@@ -194,6 +195,58 @@ class Resampling(msgspec.Struct, frozen=True, array_like=True, tag=23, forbid_un
     payload: bytes
 
 
+class Retrieved(msgspec.Struct, frozen=True, array_like=True, tag=24, forbid_unknown_fields=True):
+    """Cloud: I found so many passages for the prompt, and this is the logarithm of what they weigh together."""
+
+    passages: Count
+    log_mass: float
+
+
+class Passages(msgspec.Struct, frozen=True, array_like=True, tag=25, forbid_unknown_fields=True):
+    """Cloud: the passages themselves, for a method that reads them on the device."""
+
+    texts: Annotated[tuple[str, ...], Meta(max_length=256)]
+
+
+class Evidence(msgspec.Struct, frozen=True, array_like=True, tag=26, forbid_unknown_fields=True):
+    """Cloud: my scores of a step, in the line of tokens that the device began with this epoch."""
+
+    epoch: Count
+    step: Count
+    payload: bytes
+
+
+class Ask(msgspec.Struct, frozen=True, array_like=True, tag=27, forbid_unknown_fields=True):
+    """Device: more scores of a step."""
+
+    epoch: Count
+    step: Count
+    payload: bytes
+
+
+class Supplement(msgspec.Struct, frozen=True, array_like=True, tag=28, forbid_unknown_fields=True):
+    """Cloud: the scores that were asked for."""
+
+    epoch: Count
+    step: Count
+    payload: bytes
+
+
+class Realign(msgspec.Struct, frozen=True, array_like=True, tag=29, forbid_unknown_fields=True):
+    """Device: at this step and on the answer has these tokens, not yours; go on behind them, in a new epoch."""
+
+    epoch: Count
+    step: Count
+    count: Count
+    payload: bytes
+
+
+class Progress(msgspec.Struct, frozen=True, array_like=True, tag=30, forbid_unknown_fields=True):
+    """Device: the answer has so many tokens, those of yours that came before are among them."""
+
+    step: Count
+
+
 Message: TypeAlias = (
     Hello
     | Welcome
@@ -218,6 +271,13 @@ Message: TypeAlias = (
     | Pong
     | Retry
     | Resampling
+    | Retrieved
+    | Passages
+    | Evidence
+    | Ask
+    | Supplement
+    | Realign
+    | Progress
 )
 
 
@@ -248,7 +308,7 @@ def decode(frame: bytes) -> Envelope:
 def payload_bits(message: Message) -> int:
     """Bits of a message that are a method's own; the rest of its frame is framing."""
     match message:
-        case Draft() | Verdict() | Tokens() | Resampling():
+        case Draft() | Verdict() | Tokens() | Resampling() | Evidence() | Ask() | Supplement() | Realign():
             return 8 * len(message.payload)
         case _:
             return 0

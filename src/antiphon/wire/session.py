@@ -8,7 +8,7 @@ What stands in [] may be left out:
     IDLE -Open-> OPENING [-Opened-> RUNNING] [-Cancel-> CANCELLED] -Closed|Failure-> ENDED
 
 Failure and Goodbye close the connection from anywhere, Ping and Pong change nothing. Rounds change nothing either: the
-device may send Draft, Retry and Probe from OPENING on, the cloud Verdict, Resampling, Tokens and Probed while RUNNING.
+device may send what `_UP` lists from OPENING on, the cloud what `_DOWN` lists while RUNNING.
 
 `receive(frame, now)` gives the messages that a frame brings, `send(message, session)` the frame to send. Whatever is not in
 the table is a ProtocolError. The same table rules what this end may send, so a bug here is found here.
@@ -78,8 +78,8 @@ CONNECTION: dict[tuple[State, Side, type], State] = {
     **{(state, side, kind): State.CLOSED for state in _OPEN for side in Side for kind in (m.Failure, m.Goodbye)},
 }
 
-_UP = (m.Draft, m.Probe, m.Retry)
-_DOWN = (m.Verdict, m.Tokens, m.Probed, m.Resampling)
+_UP = (m.Draft, m.Probe, m.Retry, m.Ask, m.Realign, m.Progress)
+_DOWN = (m.Verdict, m.Tokens, m.Probed, m.Resampling, m.Retrieved, m.Passages, m.Evidence, m.Supplement)
 
 SESSION: dict[tuple[Life, Side, type], Life] = {
     (Life.IDLE, _DEVICE, m.Open): Life.OPENING,

@@ -21,7 +21,7 @@ from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, ProtocolError
 from antiphon.methods import METHODS
 from antiphon.methods.base import CloudSide, DeviceSide, Method
-from antiphon.methods.effects import Effect, Emit, Emitted, Exchanged, Finish, Half, Kind, Now, Receive, Send, Step
+from antiphon.methods.effects import Effect, Emit, Emitted, Exchanged, Finish, Half, Kind, Now, Receive, ReceiveAny, Send, Step
 from antiphon.models.base import Context
 from antiphon.wire.messages import Draft, Message, Resampling, Retry, Tokens, Verdict
 
@@ -158,6 +158,8 @@ def _event(effect: Effect, answer: Any) -> Event:
         case Emit(tokens, exchanged):
             figures = tuple(getattr(exchanged, name) for name in Exchanged.__slots__)
             return Wrote(tuple(token.number for token in tokens), tuple(token.kind for token in tokens), figures)
+        case ReceiveAny():
+            raise ValueError("an answer that is mixed with several clouds cannot be taped")
 
 
 def _sent(message: Message) -> Sent:

@@ -1,0 +1,196 @@
+"""Answers to figures: what a row of `antiphon bench rag` says, with intervals over the examples (bootstrap)."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from antiphon.bench.bootstrap import difference_interval
+from antiphon.bench.rag_answers import Step, Written
+from antiphon.bench.reproduce.figures import ratio, ratio_of_ratios, total
+from antiphon.bench.truncation import Mean
+from antiphon.core.debt import DebtOptions, WaitingDebt
+from antiphon.methods.effects import Kind
+
+CDF_POINTS = 21
+"""Of a curve of latencies, from the least to the largest."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of a row's answers.
+
+    baseline, dense: those of `dragon` and of `drdg-tw` to the same examples on the same link, if they were written.
+    """
+
+    answers: tuple[Written, ...]
+    baseline: tuple[Written, ...] = ()
+    dense: tuple[Written, ...] = ()
+
+    @cached_property
+    def queries_per_s(self) -> Mean:
+        """Answers over the seconds of all answers."""
+        return ratio([(1.0, one.seconds) for one in self.answers])
+
+    @cached_property
+    def tokens_per_s(self) -> Mean:
+        """Tokens over the seconds of all answers."""
+        return ratio([(one.tokens, one.seconds) for one in self.answers])
+
+    @cached_property
+    def speedup(self) -> Mean | None:
+        """Queries a second over those of `dragon`; of texts tokens a second, for answers that end early are no gain."""
+        if not self.baseline:
+            return None
+        count: Callable[[Written], float] = (lambda one: 1.0) if self.is_answered else (lambda one: one.tokens)
+        ours, theirs = ([(count(one), one.seconds) for one in answers] for answers in (self.answers, self.baseline))
+        return ratio_of_ratios(ours, theirs)
+
+    @cached_property
+    def is_answered(self) -> bool:
+        """Whether the examples are questions, and not texts."""
+        return bool(self.answers[0].scores)
+
+    def score(self, place: int) -> Mean:
+        """0: F1, 1: exact match; from 0 to 100."""
+        return total([one.scores for one in self.answers], lambda sums: 100.0 * float(sums[place] / sums[-1]))
+
+    @cached_property
+    def difference(self) -> tuple[float, float] | None:
+        """The interval of the difference in F1 to `drdg-tw`."""
+        if not (self.is_answered and self.dense):
+            return None
+        ours, theirs = (np.array([one.scores for one in answers]) for answers in (self.answers, self.dense))
+        return difference_interval(ours, theirs, lambda sums: 100.0 * float(sums[0] / sums[-1]))
+
+    def perplexity(self, place: int) -> Mean:
+        """0: teacher-forced, 1: with the policy in the loop."""
+        return total(
+            [one.nats for one in self.answers], lambda sums: math.exp(float(sums[place] / sums[-1])) if sums[-1] else 0.0
+        )
+
+    def per_token(self, of: Callable[[Written], float]) -> Mean:
+        """A sum over the answers, for each token."""
+        return ratio([(of(one), one.tokens) for one in self.answers])
+
+    def per_answer(self, of: Callable[[Written], float]) -> Mean:
+        """A sum over the answers, for each answer."""
+        return ratio([(of(one), 1.0) for one in self.answers])
+
+    @cached_property
+    def bytes(self) -> Mean:
+        """Bytes a token, both ways, framing included."""
+        return self.per_token(lambda one: sum(one.up + one.down) / 8)
+
+    @cached_property
+    def messages(self) -> Mean:
+        """Messages an answer, both ways, without the two that open it."""
+        return self.per_answer(lambda one: sum(one.messages))
+
+    def share(self, part: Callable[[Step], bool], of: Callable[[Step], bool] = lambda step: True) -> Mean:
+        """The share of some steps in others."""
+        counts = [(sum(of(step) and part(step) for step in one.steps), sum(map(of, one.steps))) for one in self.answers]
+        return ratio(counts)
+
+    @cached_property
+    def different(self) -> Mean | None:
+        """The share of tokens that are not the dense one behind the same answer; None where that says nothing."""
+        if not any(one.compared for one in self.answers):
+            return None
+        return ratio([(one.different, one.compared) for one in self.answers])
+
+    def steps(self) -> Mapping[str, Mean]:
+        """How tokens were decided, by name; shares of all tokens, or of those with evidence, as the names say."""
+        return {
+            "certain": self.share(lambda step: step.kind is Kind.CERTAIN),
+            "late": self.share(lambda step: step.kind is Kind.LOCAL),
+            "participation": self.share(consulted),
+            "changed_of_consulted": self.share(lambda step: step.kind is Kind.CHANGED, consulted),
+            "drafted_of_consulted": self.share(lambda step: step.drafted, consulted),
+            "at_once_of_consulted": self.share(at_once, consulted),
+            "asked_of_consulted": self.share(lambda step: bool(step.questions or step.chunks), consulted),
+            "forced_of_consulted": self.share(lambda step: step.everything, consulted),
+        }
+
+    def first_token_s(self) -> list[float]:
+        """Seconds to the first token of each answer."""
+        return [one.times[0] for one in self.answers]
+
+    def between_tokens_s(self) -> list[float]:
+        """Seconds between tokens that follow each other."""
+        return [after - before for one in self.answers for before, after in zip(one.times, one.times[1:], strict=False)]
+
+    def debts(self, options: DebtOptions) -> list[float]:
+        """The waiting debt before each token, by its place in the answer, on average over the answers that got there."""
+        return _means([list(_debts(one.steps, options)) for one in self.answers])
+
+    def as_json(self) -> dict[str, object]:
+        """The figures by name; a mean has its interval beside it."""
+        found: dict[str, Mean | None] = {
+            "queries_per_s": self.queries_per_s,
+            "tokens_per_s": self.tokens_per_s,
+            "speedup": self.speedup,
+            "up_bytes_per_token": self.per_token(lambda one: sum(one.up) / 8),
+            "down_bytes_per_token": self.per_token(lambda one: sum(one.down) / 8),
+            "framing_bytes_per_token": self.per_token(lambda one: (one.up[1] + one.down[1]) / 8),
+            "bytes_per_token": self.bytes,
+            "opening_bytes_per_answer": self.per_answer(lambda one: one.opening / 8),
+            "messages_per_answer": self.messages,
+            "cloud_passes_per_token": self.per_token(lambda one: one.cloud_passes),
+            "different_from_dense": self.different,
+            "waited_s_per_answer": self.per_answer(lambda one: sum(step.waited for step in one.steps)),
+            **self.steps(),
+            **self._quality(),
+        }
+        times = {"ttft": self.first_token_s(), "itl": self.between_tokens_s()}
+        return {
+            "answers": len(self.answers),
+            "tokens": sum(one.tokens for one in self.answers),
+            **{name: None if mean is None else {"mean": mean.mean, "interval": mean.interval} for name, mean in found.items()},
+            "f1_difference_interval": self.difference,
+            **{f"{name}_p{percent}_s": quantile(values, percent) for name, values in times.items() for percent in (50, 90)},
+            **{f"{name}_cdf": cdf(values) for name, values in times.items()},
+        }
+
+    def _quality(self) -> dict[str, Mean | None]:
+        if self.is_answered:
+            return {"f1": self.score(0), "exact_match": self.score(1)}
+        alone = ratio([(one.forced_alone, one.nats[2]) for one in self.answers])
+        return {"perplexity": self.perplexity(0), "perplexity_policy": self.perplexity(1), "perplexity_alone": alone}
+
+
+def consulted(step: Step) -> bool:
+    """Whether a token was decided with evidence."""
+    return step.evidence
+
+
+def at_once(step: Step) -> bool:
+    """Whether the first evidence settled it."""
+    return not (step.questions or step.chunks or step.everything)
+
+
+def quantile(values: Sequence[float], percent: float) -> float | None:
+    """A percentile; None of nothing."""
+    return float(np.percentile(values, percent)) if len(values) else None
+
+
+def cdf(values: Sequence[float]) -> list[tuple[float, float]]:
+    """Values, and the share of all that are no larger, along even shares."""
+    shares = np.linspace(0.0, 1.0, CDF_POINTS)
+    return [(float(np.quantile(values, share)), float(share)) for share in shares] if len(values) else []
+
+
+def _debts(steps: Sequence[Step], options: DebtOptions) -> list[float]:
+    debt, found = WaitingDebt(options), []
+    for step in steps:
+        found.append(debt.owed)
+        if step.kind is not Kind.CERTAIN:
+            debt = debt.absorbed() if step.drafted else debt.wasted()
+    return found
+
+
+def _means(rows: Sequence[Sequence[float]]) -> list[float]:
+    longest = max(map(len, rows), default=0)
+    return [float(np.mean([row[place] for row in rows if len(row) > place])) for place in range(longest)]

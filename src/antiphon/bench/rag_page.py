@@ -1,0 +1,140 @@
+"""The page of `antiphon bench rag`: what a person would want to see of a run, in pictures, with the tables below."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from antiphon.bench import charts
+from antiphon.bench.charts import Axis, Bar, Series, short
+from antiphon.bench.compute import Compute
+from antiphon.bench.page import Html, Page, code, figure, note, paragraph, side_by_side, table
+from antiphon.bench.rag import Report
+from antiphon.bench.rag_figures import Figures, cdf
+from antiphon.bench.rag_tables import CAPTIONS, parts, where
+from antiphon.bench.speculative_page import swept
+from antiphon.methods.effects import Kind
+
+CURVES = 6
+"""Rows of a chart of latencies at most; more cannot be told apart."""
+KINDS = (Kind.CERTAIN, Kind.LOCAL, Kind.CONFIRMED, Kind.CHANGED)
+ENTIRE = ("crcg", "drcg", "drdg-sw")
+"""Methods that are no mixture step by step: a chart of steps says nothing of them."""
+
+
+def page(report: Report, command: str) -> Page:
+    """The page of a finished run."""
+    setting = report.plan.setting
+    what = "questions" if next(iter(report.answers.values()))[0].scores else "texts"
+    models = " and ".join(config.name for config in dict.fromkeys(setting.models))
+    time = "real" if setting.real else "virtual"
+    lead = (
+        f"{models}, private documents on the device and public ones in the cloud; {report.plan.examples} {what}, "
+        f"{setting.tokens} tokens each, temperature {setting.sampling.temperature:g}, in {time} time."
+    )
+    made = Page("One answer from two libraries", lead)
+    for link, compute in report.settings:
+        rows = report.rows(link, compute)
+        made.section(where(report, link, compute), *charts_of(rows), *tables_of(rows))
+    if len(report.settings) > 2:
+        made.section("Along the links", sensitivity(report))
+    made.section("How it was measured", *_method(report, command))
+    return made
+
+
+def charts_of(rows: Mapping[str, Figures]) -> Iterator[Html]:
+    """The pictures of one link."""
+    stepwise = {name: one for name, one in rows.items() if name not in ENTIRE}
+    yield side_by_side(
+        figure(_speeds(rows), "Tokens a second", "The answer as a whole, from the question on."),
+        figure(_bytes(rows), "Bytes a token", "Both ways, framing included; longer bars are broken off."),
+    )
+    if any(one.different is not None for one in rows.values()):
+        caption = "To the right is wrong, up is fast: what is bought by not waiting."
+        yield side_by_side(
+            figure(front(rows), "Speed against tokens that are not the dense mixture's", caption),
+            figure(decisions(stepwise), "How tokens were decided", "Shares of all tokens."),
+        )
+    yield side_by_side(*latencies(stepwise))
+
+
+def tables_of(rows: Mapping[str, Figures]) -> Iterator[Html]:
+    """All figures of one link."""
+    for (headings, cells), caption in zip(parts(rows), CAPTIONS, strict=True):
+        yield table(["", *headings], [[name, *row] for name, row in cells.items()], caption)
+
+
+def _speeds(rows: Mapping[str, Figures]) -> Html:
+    speeds = {name: one.tokens_per_s.mean for name, one in rows.items()}
+    return charts.bars([Bar(name, (value,), f"{value:.1f}") for name, value in speeds.items()], ("tokens/s",), "tokens/s")
+
+
+def _bytes(rows: Mapping[str, Figures]) -> Html:
+    def one(name: str, figures: Figures) -> Bar:
+        ways = tuple(figures.per_token(lambda a, way=way: sum(getattr(a, way)) / 8).mean for way in ("up", "down"))  # type: ignore[misc]
+        return Bar(name, ways, short(sum(ways)))
+
+    return charts.bars([one(*row) for row in rows.items()], ("up", "down"), "bytes a token")
+
+
+def front(rows: Mapping[str, Figures]) -> Html:
+    """Speed against wrong tokens, a point a row."""
+    points = {name: one for name, one in rows.items() if one.different is not None}
+    series = [
+        Series(name, ((100 * one.different.mean, one.tokens_per_s.mean),), place % 8, line=False)
+        for place, (name, one) in enumerate(points.items())
+        if one.different is not None
+    ]
+    return charts.lines(series, Axis("not dense, % of tokens", low=-0.5), Axis("tokens/s", low=0.0))
+
+
+def decisions(rows: Mapping[str, Figures]) -> Html:
+    """Where tokens came from."""
+    bars = []
+    for name, one in rows.items():
+        shares = tuple(100 * one.share(lambda step, kind=kind: step.kind is kind).mean for kind in KINDS)  # type: ignore[misc]
+        bars.append(Bar(name, shares, f"{shares[2] + shares[3]:.0f} % consulted"))
+    return charts.bars(bars, ("certain", "late", "confirmed", "changed"), "% of tokens")
+
+
+def latencies(rows: Mapping[str, Figures]) -> Iterator[Html]:
+    """The distributions of the time to the first token, and between tokens."""
+    shown = list(rows.items())[:CURVES]
+    for title, values in (
+        ("Until the first token", [one.first_token_s() for _, one in shown]),
+        ("Between tokens", [one.between_tokens_s() for _, one in shown]),
+    ):
+        series = [_curve(name, found, colour) for colour, ((name, _), found) in enumerate(zip(shown, values, strict=True))]
+        yield figure(charts.lines(series, Axis("ms"), Axis("share of tokens", low=0.0, high=1.0)), title, "Cumulative.")
+
+
+def _curve(name: str, seconds: Sequence[float], colour: int) -> Series:
+    return Series(name, tuple((1000 * value, share) for value, share in cdf(seconds)), colour)
+
+
+def sensitivity(report: Report) -> Html:
+    """Tokens a second along links that differ in one thing."""
+    axis, places = swept([link for link, _ in report.settings])
+    found = [report.rows(link, compute) for link, compute in report.settings]
+    names = [name for name in found[0] if all(name in rows for rows in found)]
+    series = []
+    for colour, name in enumerate(names[:8]):
+        means = [rows[name].tokens_per_s for rows in found]
+        points = tuple((place, mean.mean) for place, mean in zip(places, means, strict=True))
+        ranges = tuple(mean.interval for mean in means if mean.interval is not None)
+        series.append(Series(name, points, colour, ranges if len(ranges) == len(points) else ()))
+    return figure(charts.lines(series, axis, Axis("tokens/s", low=0.0)), "Tokens a second", "With 95 % intervals.")
+
+
+def _method(report: Report, command: str) -> Iterator[Html]:
+    yield paragraph(
+        "Passages are shared out between the ends by a hash of their names; each end looks for itself, reads what it found in "
+        "one context, and the token is that of the mixture. `drdg-tw` computes it in the simplest way. Tokens are held against "
+        "the dense mixture one by one, behind the same answer."
+    )
+    for link, compute in report.settings:
+        yield note(f"{link.name}: {link.source}. {_hardware(report, compute)}")
+    yield code(command)
+
+
+def _hardware(report: Report, compute: Compute) -> str:
+    if report.plan.setting.real:
+        return "Passes took what they took on this machine."
+    return f"{compute.name}: {compute.source}; device: {compute.draft.source}; cloud: {compute.verify.source}."

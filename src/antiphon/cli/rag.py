@@ -1,0 +1,67 @@
+"""`antiphon bench rag`."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from antiphon.cli.arguments import AsJson, ModelName, ThreadsOfEach, names
+from antiphon.config import ModelConfig, SamplingParams
+
+METHODS = "crcg,drcg,drdg-sw,drdg-tw,dragon,concord,concord-nosystem,concord-nocomm"
+
+
+def rag(
+    data: Annotated[Path, typer.Option(help="The folder of the data sets.")],
+    task: Annotated[str, typer.Option(help="nq (questions) or wikitext (texts to go on with).")] = "nq",
+    methods: Annotated[
+        str, typer.Option(help="Methods, with commas between, each with changes such as concord+gate=0.5+first=4.")
+    ] = METHODS,
+    link: Annotated[
+        list[str] | None, typer.Option(help="A link, such as concord@10 (see antiphon link --list); can be repeated.")
+    ] = None,
+    profile: Annotated[str, typer.Option(help="Hardware: 4090d-1.7b, paper, measured or a file, and changes.")] = "4090d-1.7b",
+    questions: Annotated[int, typer.Option(help="Questions or texts, spread over the task's.")] = 20,
+    tokens: Annotated[int, typer.Option(help="Tokens of an answer; 0 is the task's: 10, or 48 of a text.")] = 0,
+    kept: Annotated[int, typer.Option(help="Passages that each end keeps.")] = 2,
+    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
+    seed: int = 1,
+    cloud_model: ModelName = "smollm2-135m",
+    model: ModelName = "smollm2-135m",
+    threads: ThreadsOfEach = 1,
+    real: Annotated[bool, typer.Option("--real", help="In real time over sockets, at this machine's own speed.")] = False,
+    results: Annotated[Path | None, typer.Option(help="Keeps every answer; the same command goes on.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write a page with pictures into this file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer over two libraries, one on the device and one in the cloud, by several methods side by side."""
+    from antiphon.bench.compute import parse_compute
+    from antiphon.bench.page import require_writable
+    from antiphon.bench.rag import Plan, cases_of, run
+    from antiphon.bench.rag_answers import Setting
+    from antiphon.bench.rag_page import page
+    from antiphon.bench.rag_rows import parse_row
+    from antiphon.bench.rag_tables import tables
+    from antiphon.bench.rag_tasks import find_task
+    from antiphon.methods.mixture_options import MixtureOptions
+    from antiphon.net.notation import parse_link
+
+    found, usual = find_task(task), MixtureOptions(kept=kept, form=find_task(task).form)
+    rows = [parse_row(name, usual) for name in names(methods)]
+    cases = cases_of(rows, [parse_link(text) for text in link or ["concord"]], parse_compute(profile))
+    models = ModelConfig(model, threads=threads), ModelConfig(cloud_model, threads=threads)
+    setting = Setting(found, models, SamplingParams(temperature=temperature), tokens or found.tokens, seed, real)
+    if html is not None:
+        require_writable(html)
+    report = run(Plan(data, setting, cases, questions, results))
+    console = Console(stderr=as_json)
+    for table in tables(report):
+        console.print(table)
+    if html is not None:
+        page(report, shlex.join(["antiphon", *sys.argv[1:]])).write(html)
+    if as_json:
+        typer.echo(json.dumps(report.as_json()))

@@ -1,0 +1,116 @@
+"""What carries out a device half: its model's thread, its sessions with clouds, and the answer that grows."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from antiphon.core.distributions import Logits
+from antiphon.device.answer import Answer, Piece
+from antiphon.device.connection import DeviceSession, Inbox, understood
+from antiphon.errors import ProtocolError
+from antiphon.methods.effects import Arrived, Effect, Emit, Finish, Half, Step, drive
+from antiphon.net.transport import next_within
+from antiphon.net.worker import Worker
+from antiphon.wire.messages import Message
+
+Show = Callable[[Sequence[Piece]], None]
+"""Called once a round with the text that it brought, perhaps none yet."""
+
+
+class _StopString(Exception):  # noqa: N818 - it is no error
+    """A stop string came: the answer is over, whatever the method still plans."""
+
+
+class Host:
+    """Carries out what a device half asks for."""
+
+    def __init__(self, worker: Worker, answer: Answer, show: Show) -> None:
+        self.sessions: list[DeviceSession] = []
+        self.inbox: Inbox = asyncio.Queue()
+        """Where messages of all sessions meet."""
+        self._worker = worker
+        self._answer, self._show = answer, show
+
+    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
+        """Run a call in the model's thread."""
+        return await self._worker.run(call)
+
+    def step(self, step: Step) -> Logits:
+        """Run a pass."""
+        return self._worker.timed(step.run, len(step.tokens), step.keep + len(step.tokens))[0]
+
+    async def send(self, message: Message, to: int) -> None:
+        """Send to a cloud."""
+        await self._linked(to).send(message)
+
+    async def receive(self, within: float | None) -> Message | None:
+        """The next message of the one cloud."""
+        return await self._linked(0).receive(within)
+
+    async def receive_any(self, within: float | None) -> Arrived | None:
+        """The next message of any cloud; the sessions share `inbox` then."""
+        item = await next_within(self.inbox, within)
+        return None if item is None else Arrived(item[0], understood(item[1]))
+
+    def now(self) -> float:
+        """The time in seconds."""
+        return now()
+
+    async def emit(self, emit: Emit) -> None:
+        """Add to the answer, and show it."""
+        self._show(self._answer.take(emit, now()))
+        if self._answer.stopped:
+            raise _StopString
+
+    def finish(self) -> None:
+        """Show what was held back."""
+        if pieces := self._answer.end():
+            self._show(pieces)
+
+    def _linked(self, end: int) -> DeviceSession:
+        if end >= len(self.sessions):
+            raise ProtocolError("a method without a cloud half sends and receives nothing")
+        return self.sessions[end]
+
+
+class _LinkHost:
+    """Carries out a half that only sends and receives."""
+
+    def __init__(self, session: DeviceSession) -> None:
+        self._session = session
+        self.receive = session.receive
+        self.now = now
+
+    async def send(self, message: Message, to: int) -> None:
+        await self._session.send(message)
+
+    async def receive_any(self, within: float | None) -> Arrived | None:
+        raise ProtocolError("this half has one cloud")
+
+    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
+        return call()
+
+    def step(self, step: Step) -> Logits:
+        raise ProtocolError("this half has no model")
+
+    async def emit(self, emit: Emit) -> None:
+        """Nobody reads here."""
+
+
+async def drive_session(half: Half, session: DeviceSession) -> Finish:
+    """Run a half that needs no model over a session."""
+    return await drive(half, _LinkHost(session))
+
+
+async def run_half(half: Half, host: Host) -> Finish:
+    """Run a half to its end, or to a stop string."""
+    try:
+        finish = await drive(half, host)
+    except _StopString:
+        return Finish.STOP
+    host.finish()
+    return finish
+
+
+def now() -> float:
+    """The running loop's time in seconds."""
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,50 @@
+"""`crcg` and `drcg`: the documents in one context, on the device (METHODS 4; CONCORD's references).
+
+`crcg` reads the device's own documents only, without a cloud. `drcg` has the cloud's sent over and reads them too: no document
+isolation, so it is a reference and nothing for documents that must not be shared.
+"""
+
+from typing import Any
+
+from antiphon.methods.base import CloudSide, DeviceSide, Method
+from antiphon.methods.device_only import DeviceOnly
+from antiphon.methods.effects import Half, Receive, Send, expect
+from antiphon.methods.evidence import mixing_of
+from antiphon.methods.mixture_options import MixtureOptions
+from antiphon.wire.messages import Passages, Retrieved
+
+
+class SharedDevice(DeviceOnly):
+    """Reads the cloud's passages before it writes."""
+
+    def __init__(self, side: DeviceSide, options: Any) -> None:
+        super().__init__(side, options)
+        if side.mixing is None:
+            raise ValueError("this method needs a library on the device")
+        self._mixing = side.mixing
+
+    def run(self) -> Half:
+        """Read, then write alone."""
+        expect((yield Receive()), Retrieved)
+        self._mixing.reread(expect((yield Receive()), Passages).texts)
+        return (yield from super().run())
+
+
+class SharingCloud:
+    """Sends its passages."""
+
+    def __init__(self, side: CloudSide, options: MixtureOptions) -> None:
+        self._mixing = mixing_of(side)
+
+    def run(self) -> Half:
+        """Send them, and wait for the device to be done."""
+        yield Send(Retrieved(len(self._mixing.passages), self._mixing.log_mass))
+        yield Send(Passages(self._mixing.passages))
+        while True:
+            yield Receive()
+
+
+CRCG = Method("crcg", "the device's documents, one context", False, DeviceOnly, None, options=MixtureOptions, mixes=True)
+DRCG = Method(
+    "drcg", "all documents on the device, one context", False, SharedDevice, SharingCloud, options=MixtureOptions, mixes=True
+)

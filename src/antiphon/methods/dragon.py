@@ -1,0 +1,90 @@
+"""`dragon` and `drdg-tw`: the dense mixture, token by token (METHODS 4; DRAGON, and CONCORD's baselines).
+
+`dragon`: both ends draft ahead and all scores cross; the device decides, and an end whose draft is not the token rolls back.
+Sampled, the token is one of the two drafts or drawn in its place, by DRAGON's rule. `--packing topp` sends scores of which the
+tail was cut off: the law then is that of a mixture with what is left.
+
+`drdg-tw`: the cloud waits for every token before it scores the next.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+from antiphon.core.aggregation import aggregated
+from antiphon.core.certificate import Certificate
+from antiphon.core.chance import Role
+from antiphon.core.consult import Effort
+from antiphon.core.distributions import Probs, truncated
+from antiphon.core.mixture import weights_of
+from antiphon.core.scores import SCORES, Report, Values
+from antiphon.methods.base import CloudSide, Method
+from antiphon.methods.cloud_line import Proof
+from antiphon.methods.evidence import DraftingCloud, LockstepCloud
+from antiphon.methods.mixing import Lines, MixingDevice
+from antiphon.methods.mixture_options import MixtureOptions
+
+
+class TokenwiseDevice(MixingDevice):
+    """Waits for all scores of every step."""
+
+    dense = True
+    patient = True
+    gates = False
+    lockstep = True
+
+
+class DragonDevice(MixingDevice):
+    """Waits for all scores of every step, and aggregates drafts when the answer is sampled."""
+
+    dense = True
+    patient = True
+    gates = False
+
+    def noise(self, position: int, size: int) -> Values | None:
+        """None is shared."""
+        return None
+
+    def local(self, certificate: Certificate, law: Probs) -> int:
+        """Greedy the likeliest, sampled a draft."""
+        if not self.mixing.sampled:
+            return certificate.local_token
+        return self.side.chance.at(self.side.transcript.position, Role.DRAFT).categorical(law)
+
+    def decide(
+        self, certificate: Certificate, law: Probs, proofs: dict[int, Proof], lines: Lines
+    ) -> Generator[Any, Any, tuple[int, Effort]]:
+        """Greedy the dense token, sampled one of both drafts or a token in its place."""
+        (proof,) = proofs.values()
+        if not self.mixing.sampled or isinstance(proof.scores, Report):
+            return (yield from super().decide(certificate, law, proofs, lines))
+        decoded = SCORES.values(proof.scores)
+        stream = self.side.chance.at(self.side.transcript.position, Role.ACCEPT)
+        own, other = weights_of([self.mixing.log_mass, lines[0].log_mass or 0.0])
+        drafts, laws = (self.local(certificate, law), proof.draft), (law, decoded / decoded.sum())
+        return aggregated(stream, drafts, laws, (own, other)), Effort(everything=True)
+
+
+class DragonCloud(DraftingCloud):
+    """May cut off the tail of its law."""
+
+    def __init__(self, side: CloudSide, options: MixtureOptions) -> None:
+        super().__init__(side, options)
+        self._top_p = options.top_p if options.packing == "topp" else 1.0
+
+    def law(self, law: Probs) -> Probs:
+        """The fewest tokens with enough mass."""
+        return truncated(law, top_p=self._top_p) if self._top_p < 1.0 else law
+
+
+DRAGON = Method(
+    "dragon", "both ends draft ahead, all scores down", True, DragonDevice, DragonCloud, options=MixtureOptions, mixes=True
+)
+DRDG_TW = Method(
+    "drdg-tw",
+    "all scores of every token down, in lockstep",
+    True,
+    TokenwiseDevice,
+    LockstepCloud,
+    options=MixtureOptions,
+    mixes=True,
+)

@@ -1,0 +1,516 @@
+"""Answers that are mixed with documents: refusals in one sentence, the methods to compare with, real threads and sockets."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from antiphon.cloud.connection import CloudConnection
+from antiphon.cloud.server import serving
+from antiphon.cloud.service import Cloud
+from antiphon.config import NoOptions, ServeConfig
+from antiphon.core.chance import PhiloxChance, Role
+from antiphon.core.distributions import process
+from antiphon.device.connection import Connection, connect
+from antiphon.device.generate import Device
+from antiphon.errors import AntiphonError, CapacityError, LinkError, ProtocolError, UsageError
+from antiphon.methods import MIXTURES
+from antiphon.methods.effects import Half, Kind, Receive, Send
+from antiphon.models.chat import prompt_ids
+from antiphon.net.transport import Transport, memory_pair
+from antiphon.net.websocket import header_bytes
+from antiphon.retrieval.context import context
+from antiphon.retrieval.index import Index
+from antiphon.retrieval.ingest import add
+from antiphon.retrieval.opening import open_library
+from antiphon.retrieval.options import PassageOptions
+from antiphon.wire import messages as m
+from antiphon.wire.session import Life
+from mixtures import (
+    END,
+    PIECES,
+    Crossed,
+    End,
+    Reader,
+    Shelf,
+    Tap,
+    World,
+    answer,
+    ask,
+    decoded,
+    dense_answer,
+    law,
+    noise,
+    question,
+    virtually,
+    world,
+)
+
+WITH_A_CLOUD = [name for name, method in MIXTURES.items() if method.cloud is not None]
+
+
+def refused(there: World, request: Any, kind: type[AntiphonError] = UsageError) -> str:
+    """The one sentence that an answer ends with before it begins."""
+
+    async def run() -> str:
+        async with there.ends() as (device, connections):
+            with pytest.raises(kind) as caught:
+                await device.generate(request, connections)
+            for connection in connections:
+                assert connection.wire.life(1) in (Life.IDLE, Life.ENDED), "nothing was opened that is not closed"
+            return str(caught.value)
+
+    sentence = virtually(run())
+    assert "\n" not in sentence
+    return sentence
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("name", WITH_A_CLOUD)
+def test_different_tokenizers_are_refused(name: str) -> None:
+    """Also where all but one token is the same: scores are mixed by id."""
+    there = world(3)
+    there.clouds[0].model = Reader(7, pieces=(*PIECES[:-1], b"ing", END))
+    sentence = refused(there, question(name))
+    assert f"{name} mixes scores token by token, so both ends need the same tokenizer" in sentence
+    assert "reader-3000 and the cloud's reader-7 differ" in sentence
+
+
+def test_the_same_tokens_in_another_order_are_another_tokenizer() -> None:
+    there = world(3)
+    there.clouds[0].model = Reader(7, pieces=PIECES[::-1])
+    assert "both ends need the same tokenizer" in refused(there, question())
+
+
+@pytest.mark.parametrize("name", WITH_A_CLOUD)
+def test_different_scorers_are_refused(name: str) -> None:
+    there = world(3)
+    there.clouds[0].shelf = Shelf(("passage", 1.0), scorer="another")
+    sentence = refused(there, question(name))
+    assert "both ends must score passages alike" in sentence
+    assert "'shelf; temperature=1" in sentence
+    assert "'another; temperature=1" in sentence
+
+
+def test_one_cloud_of_two_that_does_not_fit_is_enough() -> None:
+    there = world(3, 2)
+    there.clouds[1].shelf = Shelf(("passage", 1.0), scorer="another")
+    assert "both ends must score passages alike" in refused(there, question())
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_a_device_without_a_library(name: str) -> None:
+    there = world(3)
+    there.device = End(there.device.model, None)
+    assert f"the method {name} reads documents of the device: give --library FILE" in refused(there, question(name))
+
+
+@pytest.mark.parametrize("name", WITH_A_CLOUD)
+def test_a_cloud_without_a_library(name: str) -> None:
+    """It does not offer what it cannot do."""
+    there = world(3)
+    there.clouds[0].shelf = None
+    assert f"the cloud does not know the method {name}" in refused(there, question(name))
+
+
+@pytest.mark.parametrize("name", WITH_A_CLOUD)
+def test_no_cloud_at_all(name: str) -> None:
+    assert f"the method {name} needs a cloud: give --cloud" in refused(World(world(3).device, []), question(name))
+
+
+def test_no_model_on_the_device() -> None:
+    async def run() -> None:
+        async with world(3).ends() as (_, connections):
+            device = Device(None, library=Shelf(("passage", 1.0)))
+            with pytest.raises(UsageError, match="the method concord drafts on the device: give --model"):
+                await device.generate(question(), connections)
+            device.close()
+
+    virtually(run())
+
+
+def test_options_of_another_method() -> None:
+    sentence = refused(world(3), replace(question(), options=NoOptions()))
+    assert "the options of concord are MixtureOptions, not NoOptions" in sentence
+
+
+@pytest.mark.xfail(reason="with two clouds dragon ends in a ValueError, and drcg in an error of the protocol")
+@pytest.mark.parametrize("name", ["dragon", "drcg"])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_methods_of_one_cloud_say_so(name: str, temperature: float) -> None:
+    assert "one cloud" in refused(world(3, 2), question(name, temperature=temperature))
+
+
+@pytest.mark.xfail(reason="the session that was opened first is left open")
+def test_a_second_cloud_that_is_gone_leaves_no_session_with_the_first() -> None:
+    async def run() -> None:
+        async with world(3, 2, mend_seconds=0.0).ends() as (device, connections):
+
+            async def nobody() -> Transport:
+                raise LinkError("nobody answers")
+
+            connections[1]._dial = nobody
+            await connections[1]._transport.close()
+            await asyncio.sleep(1.0)
+            with suppress(LinkError):  # or it goes on with the first one
+                await device.generate(question(), connections)
+            assert connections[0].wire.life(1) in (Life.CANCELLED, Life.ENDED)
+
+    virtually(run())
+
+
+@pytest.mark.parametrize("cells", [3, 60])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(name for name in MIXTURES if name != "drdg-sw"),
+        pytest.param("drdg-sw", marks=pytest.mark.xfail(reason="it ends its answer where the device's context is full")),
+    ],
+)
+def test_a_context_that_is_too_small_says_so(name: str, cells: int) -> None:
+    """The prompt alone does not fit, or the answer does not."""
+    there = world(3, end=-99.0)
+    there.device.model.context_length = cells
+    with pytest.raises(CapacityError, match="the device's context is full"):
+        answer(there, question(name, tokens=30))
+
+
+# crcg, drcg, drdg-sw
+
+
+def greedy(model: Reader, text: str, request: Any) -> list[int]:
+    """A model's own answer to a text."""
+    tokens, numbers = prompt_ids(model, text, chat=False), list[int]()
+    while len(numbers) < request.max_tokens and (not numbers or numbers[-1] != model.vocabulary.end):
+        numbers.append(int(np.argmax(model.logits([*tokens, *numbers]))))
+    return numbers
+
+
+def passages(end: End) -> list[str]:
+    return [found.passage.text for found in end.shelf.search("", 2)]
+
+
+def test_crcg_reads_the_devices_documents_alone() -> None:
+    for seed in range(3):
+        there, request = world(seed), question("crcg", tokens=12)
+        told = answer(there, request)
+        text = context(passages(there.device), request.prompt, "question")
+        assert told.numbers == greedy(there.device.model, text, request)
+        assert set(told.kinds) == {Kind.LOCAL}
+        assert told.result.ledger.up.frames == told.result.ledger.setup.frames == 0
+        assert told.result.closed is None
+
+
+def test_crcg_sampled_draws_from_the_models_law() -> None:
+    there, request = world(2), question("crcg", temperature=0.8, tokens=12)
+    text, numbers = context(passages(there.device), request.prompt, "question"), list[int]()
+    told = answer(there, request)
+    tokens, chance = prompt_ids(there.device.model, text, chat=False), PhiloxChance(1)
+    for position, number in enumerate(told.numbers):
+        probs = process(there.device.model.logits([*tokens, *numbers]), request.sampling, [])
+        assert number == chance.at(position, Role.DRAFT).categorical(probs)
+        numbers.append(number)
+
+
+def test_drcg_reads_the_documents_of_both_on_the_device() -> None:
+    for seed in range(3):
+        there, request = world(seed), question("drcg", tokens=12)
+        told = answer(there, request)
+        text = context([*passages(there.clouds[0]), *passages(there.device)], request.prompt, "question")
+        assert told.numbers == greedy(there.device.model, text, request)
+        assert set(told.kinds) == {Kind.LOCAL}
+        assert told.numbers != answer(there, question("crcg", tokens=12)).numbers
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_drdg_sw_mixes_two_whole_answers_once(temperature: float) -> None:
+    """Position by position, each end behind its own tokens; where one answer is over the other goes on alone."""
+    ended = 0
+    for seed in range(6):
+        there, request = world(seed, end=1.0), question("drdg-sw", temperature=temperature, tokens=16)
+        told = answer(there, request)
+        assert told.numbers == swapped(there, request)
+        ended += len(told.numbers) < 16
+    assert ended
+
+
+def swapped(there: World, request: Any) -> list[int]:
+    own, other = line(there.device, request, lambda probs: probs), line(there.clouds[0], request, decoded)
+    masses = np.exp([there.device.shelf.log_mass, there.clouds[0].shelf.log_mass])
+    numbers: list[int] = []
+    for position, probs in enumerate(own):
+        mixed = masses[0] * probs + masses[1] * other[position] if position < len(other) else probs
+        numbers.append(int(np.argmax(mixed / noise(request, position, len(probs)))))
+        if numbers[-1] == there.device.model.vocabulary.end:
+            break
+    return numbers
+
+
+def line(end: End, request: Any, crossed: Callable[[Any], Any]) -> list[Any]:
+    """The laws of an end's own answer."""
+    numbers: list[int] = []
+    laws: list[Any] = []
+    while len(laws) < request.max_tokens and (not numbers or numbers[-1] != end.model.vocabulary.end):
+        laws.append(crossed(law(end, request, numbers)))
+        numbers.append(int(np.argmax(laws[-1] / noise(request, len(numbers), len(laws[-1])))))
+    return laws
+
+
+class Wrong:
+    """A cloud that sends the wrong things for `drcg`."""
+
+    messages: tuple[m.Message, ...] = ()
+
+    def __init__(self, side: Any, options: Any) -> None:
+        pass
+
+    def run(self) -> Half:
+        for message in self.messages:
+            yield Send(message)
+        while True:
+            yield Receive()
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (m.Passages(("passage",)),),
+        (m.Retrieved(1, 0.0), m.Retrieved(1, 0.0)),
+        (m.Retrieved(1, 0.0), m.Evidence(0, 0, b"")),
+        (m.Tokens(b""),),
+    ],
+)
+def test_a_cloud_that_is_wrong_ends_drcg_with_one_sentence(messages: tuple[m.Message, ...]) -> None:
+    half = type("Half", (Wrong,), {"messages": messages})
+    sentence = refused(world(3, halves={0: {"drcg": half}}), question("drcg"), ProtocolError)
+    assert "came where" in sentence
+
+
+@pytest.mark.xfail(reason="drcg waits for its passages without end", raises=TimeoutError)
+def test_a_silent_cloud_does_not_hang_drcg() -> None:
+    """One sentence is as good as an answer without the cloud's passages."""
+    with suppress(LinkError):
+        answer(world(3, halves={0: {"drcg": Wrong}}), question("drcg"), seconds=120)
+
+
+def test_a_link_that_is_cut_ends_drcg_with_one_sentence() -> None:
+    there = world(3)
+    frames: list[Crossed] = []
+    there.wrap = lambda transport, end, number: Tap(transport, frames, lambda crossed: isinstance(crossed.message, m.Passages))
+    with pytest.raises(LinkError, match="the link was cut"):
+        answer(there, question("drcg"))
+
+
+# Figures
+
+
+@pytest.mark.parametrize("name", [*WITH_A_CLOUD, "crcg"])
+def test_figures_add_up(name: str) -> None:
+    there, request = world(3, masses=(0.6, 0.5), sharpness=6.0), question(name, tokens=32, first=2, wait=0.06)
+    told = answer(there, request)
+    row = told.result.as_json()
+    kinds = told.result.answer.kinds
+    assert sum(kinds.values()) == told.result.tokens == len(told.numbers) == row["tokens"]
+    for share, kind in (("certain", Kind.CERTAIN), ("local", Kind.LOCAL), ("changed", Kind.CHANGED)):
+        assert row[share] == pytest.approx(kinds[kind] / len(told.numbers))
+    assert row["consulted"] == pytest.approx((kinds[Kind.CONFIRMED] + kinds[Kind.CHANGED]) / len(told.numbers))
+    for way in ("uplink", "downlink"):
+        parts = row[f"{way}_payload_bits_per_token"] + row[f"{way}_framing_bits_per_token"]
+        assert row[f"{way}_bits_per_token"] == pytest.approx(parts)
+    assert 0 < row["ttft_s"] <= row["seconds"] < told.seconds + 1e-9
+    assert json.dumps(row)
+
+
+@pytest.mark.parametrize("name", WITH_A_CLOUD)
+def test_bits_are_those_of_the_frames(name: str) -> None:
+    """Of all clouds together, header by header."""
+    clouds = 1 if name in ("dragon", "drcg") else 2
+    there = world(3, clouds)
+    frames: list[Crossed] = []
+    there.wrap = lambda transport, end, number: Tap(transport, frames)
+    ledger = answer(there, question(name)).result.ledger
+    mine = [one for one in frames if one.session and not isinstance(one.message, m.Open | m.Opened)]
+    for traffic, up in ((ledger.up, True), (ledger.down, False)):
+        crossed = [one.frame for one in mine if one.up == up]
+        assert traffic.frames == len(crossed)
+        assert traffic.bits == 8 * sum(len(frame) + header_bytes(len(frame), up) for frame in crossed)
+        assert traffic.payload_bits == sum(m.payload_bits(m.decode(frame).message) for frame in crossed)
+
+
+def test_costs_of_two_clouds_are_added_up() -> None:
+    there = world(3, 2)
+    told = answer(there, question("drdg-tw"))
+    alone = answer(World(there.device, there.clouds[:1]), question("drdg-tw"))
+    assert told.result.closed.reason == "cancelled"
+    assert told.result.passes > alone.result.passes
+    assert told.result.compute_ms == pytest.approx(told.result.passes * 15, rel=0.3)
+
+
+# Real threads, files and sockets
+
+
+@pytest.fixture
+def libraries(tmp_path: Path) -> Iterator[list[Index]]:
+    """Two real libraries, opened in this thread and searched in the models'."""
+    with ExitStack() as stack:
+        found: list[Index] = []
+        for number, texts in enumerate((["the cat of the device sleeps", "the dog"], ["the cat of the cloud", "a bird"])):
+            rows = [json.dumps({"id": str(row), "title": f"t{row}", "text": text}) for row, text in enumerate(texts)]
+            (tmp_path / f"{number}.jsonl").write_text("\n".join(rows))
+            library = stack.enter_context(open_library(str(tmp_path / f"{number}.db"), create=True))
+            add(library, [tmp_path / f"{number}.jsonl"], PassageOptions(), lambda *progress: None)
+            found.append(library)
+        yield found
+
+
+@asynccontextmanager
+async def in_memory(libraries: list[Index]) -> AsyncIterator[tuple[Device, Connection]]:
+    cloud, device = Cloud(Reader(1), library=libraries[1]), Device(Reader(2), library=libraries[0])
+    device_end, cloud_end = memory_pair()
+    task = asyncio.create_task(CloudConnection(cloud, cloud_end).serve())
+
+    async def dial() -> Transport:
+        return device_end
+
+    connection = Connection(dial, device.model, device.worker, mend_seconds=0.0)
+    await connection.establish()
+    try:
+        yield device, connection
+    finally:
+        await connection.close()
+        await task
+        device.close()
+        cloud.close()
+
+
+@asynccontextmanager
+async def over_a_socket(libraries: list[Index]) -> AsyncIterator[tuple[Device, Connection]]:
+    cloud, device = Cloud(Reader(1), library=libraries[1]), Device(Reader(2), library=libraries[0])
+    async with serving(cloud, ServeConfig(port=0)) as url:
+        connection = await connect(url, device.model, device.worker)
+        try:
+            yield device, connection
+        finally:
+            await connection.close()
+            device.close()
+    cloud.close()
+
+
+@pytest.mark.parametrize("linked", [in_memory, over_a_socket])
+def test_every_method_runs_in_real_time_on_real_libraries(libraries: list[Index], linked: Any) -> None:
+    """Those that wait for every step write one and the same answer; the models know of their own documents only."""
+
+    async def run() -> dict[str, list[int]]:
+        found = {}
+        async with linked(libraries) as (device, connection):
+            for name, method in MIXTURES.items():
+                request = question(name, prompt="the cat", tokens=12)
+                result = await device.generate(request, connection if method.cloud else None)
+                assert result.tokens == 12 or result.finish_reason == "end"
+                found[name] = list(result.token_ids)
+        return found
+
+    found = asyncio.run(asyncio.wait_for(run(), 60))
+    assert found["drdg-tw"] == found["dragon"] == found["concord-nosystem"]
+    there = World(End(Reader(2), libraries[0]), [End(Reader(1), libraries[1])])
+    for end in (there.device, there.clouds[0]):
+        end.shelf.log_mass = end.shelf.scorer.log_weight([one.score for one in end.shelf.search("the cat", 2)])
+    assert found["drdg-tw"] == dense_answer(there, question(prompt="the cat", tokens=12))
+
+
+def test_a_cloud_that_is_killed_in_the_middle(libraries: list[Index]) -> None:
+    """Over a real socket: the server goes away, the answer goes on."""
+
+    async def run() -> None:
+        cloud, device = Cloud(Reader(1), library=libraries[1]), Device(Reader(2), library=libraries[0])
+        async with AsyncExitStack() as stack:
+            url = await stack.enter_async_context(serving(cloud, ServeConfig(port=0)))
+            connection = await connect(url, device.model, device.worker)
+            shown: list[Kind] = []
+            stopping: list[asyncio.Task[Any]] = []
+
+            def show(pieces: Any) -> None:
+                shown.extend(piece.kind for piece in pieces)
+                if len(shown) == 5:
+                    stopping.append(asyncio.ensure_future(stack.aclose()))
+
+            request = question("concord-nosystem", prompt="the cat", tokens=400, ahead=1)
+            result = await device.generate(request, connection, show)
+            assert result.tokens == 400 or result.finish_reason == "end"
+            assert result.answer.kinds[Kind.LOCAL] > 0
+            await asyncio.gather(*stopping)
+            await connection.close()
+        device.close()
+        cloud.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_a_model_that_fails_on_the_device_is_one_sentence() -> None:
+    """There is nothing to go on with; the clouds are told to stop."""
+
+    class Failing(Reader):
+        def logits(self, tokens: Any) -> Any:
+            scores = super().logits(tokens)
+            return scores * np.float32("nan") if len(tokens) > 60 else scores
+
+    async def run() -> None:
+        there = world(3, end=-99.0)
+        there.device = End(Failing(3), there.device.shelf)
+        async with there.ends() as (device, connections):
+            with pytest.raises(AntiphonError, match="not finite"):
+                await device.generate(question(tokens=200), connections)
+            assert connections[0].wire.life(1) is Life.ENDED
+
+    virtually(run())
+
+
+def test_a_model_that_fails_in_the_cloud_is_the_clouds_affair() -> None:
+    class Failing(Reader):
+        def logits(self, tokens: Any) -> Any:
+            scores = super().logits(tokens)
+            return scores * np.float32("nan") if len(tokens) > 60 else scores
+
+    there = world(3, end=-99.0)
+    there.clouds[0] = End(Failing(3), there.clouds[0].shelf)
+    told = answer(there, question("concord-nosystem", tokens=60))
+    assert len(told.numbers) == 60
+    assert told.kinds[-1] is Kind.LOCAL
+
+
+def test_what_is_shown_is_the_text_with_its_marks() -> None:
+    async def run() -> None:
+        there = world(3)
+        async with there.ends() as (device, connections):
+            shown: list[Any] = []
+            result = await device.generate(question(tokens=24), connections, shown.extend)
+            assert "".join(piece.text for piece in shown) == result.answer.text
+            assert {piece.kind for piece in shown} <= {Kind.LOCAL, Kind.CERTAIN, Kind.CONFIRMED, Kind.CHANGED}
+
+    virtually(run())
+
+
+def test_a_user_who_interrupts_leaves_nothing_behind() -> None:
+    """The task of an answer is cancelled: the cloud's session ends, and the next question is answered."""
+
+    async def run() -> None:
+        there = world(3, end=-99.0)
+        async with there.ends() as (device, connections):
+            task = asyncio.create_task(device.generate(question(tokens=400), connections))
+            await asyncio.sleep(1.0)
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+            await asyncio.sleep(1.0)
+            assert connections[0].wire.life(1) is Life.ENDED
+            assert (await ask(there, device, connections, question())).steps
+
+    virtually(run())
