@@ -2,33 +2,10 @@
 
 import json
 import random
+import re
 from pathlib import Path
 
-WORDS = [
-    "the",
-    "mill",
-    "burned",
-    "down",
-    "in",
-    "a",
-    "dry",
-    "summer",
-    "and",
-    "then",
-    "rain",
-    "came",
-    "on",
-    "thin",
-    "ice",
-    "near",
-    "an",
-    "old",
-    "red",
-    "hill",
-    "of",
-    "the",
-    "north",
-]
+WORDS = tuple(re.findall(r"\w+", "the mill burned down in a dry summer and then rain came on thin ice near an old hill"))
 
 
 def write_rag_data(folder: Path) -> Path:

@@ -45,7 +45,7 @@ class _Host:
         self._charged += self._costs[0] + self._costs[1] * (len(step.tokens) - 1)
         return step.run()
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: Message, to: int) -> None:
         self._arrives = max(self._arrives + 1e-9, self.now() + self._way)
         asyncio.get_running_loop().call_at(self._arrives, self.other.inbox.put_nowait, message)
 

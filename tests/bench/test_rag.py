@@ -5,28 +5,38 @@ import math
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from antiphon.bench import rag
 from antiphon.bench.compute import PROFILES
 from antiphon.bench.kept import KeptFile
 from antiphon.bench.rag import Plan, Report, cases_of, run
-from antiphon.bench.rag_answers import Desk, Setting, Step, Written
+from antiphon.bench.rag_answers import Desk, Setting, Step, Written, steps
+from antiphon.bench.rag_ends import VirtualEnds
 from antiphon.bench.rag_figures import Figures, cdf, quantile
+from antiphon.bench.rag_forced import FORCED, forced
+from antiphon.bench.rag_memory import SharedModel
 from antiphon.bench.rag_page import page
 from antiphon.bench.rag_rows import parse_row
 from antiphon.bench.rag_tables import parts, tables
-from antiphon.bench.rag_tasks import find_task
+from antiphon.bench.rag_tasks import find_task, libraries
 from antiphon.cli import main
-from antiphon.config import ModelConfig, SamplingParams
+from antiphon.config import ModelConfig, Request, SamplingParams
+from antiphon.core.consult import Effort
 from antiphon.core.debt import DebtOptions
+from antiphon.device.answer import Arrival
 from antiphon.errors import UsageError
-from antiphon.methods.effects import Kind
+from antiphon.methods.effects import Consulted, Kind
 from antiphon.methods.mixture_options import MixtureOptions
+from antiphon.models.toy import toy_pieces
 from antiphon.net.notation import parse_link
+from mixtures import Reader
 from ragdata import write_rag_data
 
-TOY = ModelConfig("toy-device")
+READER = ModelConfig("reader-0")
+"""A toy whose scores depend on all that it has read, so on its documents."""
 ROWS = "crcg,drcg,drdg-sw,drdg-tw,dragon,concord,concord-nosystem,concord-nocomm"
 LETTER = "to the letter: concord+gate=off+bound=global+realign=hard+enough=0"
 
@@ -34,6 +44,7 @@ LETTER = "to the letter: concord+gate=off+bound=global+realign=hard+enough=0"
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(rag, "load", lambda config: Reader(0, pieces=toy_pieces(order=1)))
     return write_rag_data(tmp_path)
 
 
@@ -41,7 +52,9 @@ def plan(data: Path, rows: str = ROWS, task: str = "nq", links: tuple[str, ...] 
     fields: dict = {"temperature": 0.0, "tokens": 8, "examples": 3, "results": data / "results.jsonl", "real": False}
     fields |= changes
     found = find_task(task)
-    setting = Setting(found, (TOY, TOY), SamplingParams(temperature=fields["temperature"]), fields["tokens"], 1, fields["real"])
+    setting = Setting(
+        found, (READER, READER), SamplingParams(temperature=fields["temperature"]), fields["tokens"], 1, fields["real"]
+    )
     named = [parse_row(row, MixtureOptions(form=found.form)) for row in rows.split(",")]
     cases = cases_of(named, [parse_link(link) for link in links], PROFILES["4090d-1.7b"])
     return Plan(data, setting, cases, fields["examples"], fields["results"])
@@ -99,6 +112,8 @@ def test_figures_add_up(data: Path) -> None:
         steps = {label: mean.mean for label, mean in one.steps().items()}
         kinds = sum(one.share(lambda step, kind=kind: step.kind is kind).mean for kind in Kind)
         assert kinds == pytest.approx(1)
+        told = {step.kind for answer in one.answers for step in answer.steps if step.evidence}
+        assert told <= {Kind.CONFIRMED, Kind.CHANGED}
         assert steps["certain"] + steps["late"] + steps["participation"] == pytest.approx(1), name
         assert one.tokens_per_s.mean == pytest.approx(
             sum(answer.tokens for answer in one.answers) / sum(answer.seconds for answer in one.answers)
@@ -115,11 +130,11 @@ def test_figures_add_up(data: Path) -> None:
 
 
 def test_a_round_trip_is_what_lockstep_waits_for(data: Path) -> None:
-    report = run(plan(data, "drdg-tw,crcg", links=("concord@20", "concord@120")))
+    report = run(plan(data, "drdg-tw,crcg", links=("concord@80", "concord@180")))
     near, far = (report.rows(*where) for where in report.settings)
-    gaps = [quantile(one["drdg-tw"].between_tokens_s(), 50) for one in (near, far)]
+    gaps = [quantile(one["drdg-tw"].between_tokens_s(), 50) or 0.0 for one in (near, far)]
     assert gaps[1] - gaps[0] == pytest.approx(0.1, abs=0.001)
-    assert near["crcg"].tokens_per_s == far["crcg"].tokens_per_s
+    assert near["crcg"].tokens_per_s.mean == pytest.approx(far["crcg"].tokens_per_s.mean)
 
 
 def test_a_run_goes_on_where_it_stopped(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +175,31 @@ def test_the_policy_in_the_loop_is_scored_by_the_law_of_each_step(data: Path) ->
     assert sum(one.forced_alone for one in found["waits"].answers) == 0
     assert found["alone"].perplexity(1).mean == pytest.approx(alone)
     assert sum(one.forced_alone for one in found["alone"].answers) == 3 * 48
-    assert found["drcg"].perplexity(0).mean not in (dense, alone)
+    assert found["drcg"].perplexity(0).mean not in (pytest.approx(dense), pytest.approx(alone))
+
+
+def test_a_forced_answer_is_the_text(data: Path) -> None:
+    task, text = find_task("nq"), tuple(range(3, 23))
+    model = SharedModel(Reader(0, pieces=toy_pieces(order=1)))
+    with libraries(task, data) as found:
+        ends = VirtualEnds((model, model), found)
+        request = Request("when did rain", FORCED, MixtureOptions(), SamplingParams(temperature=0.0), len(text), seed=1)
+        result = ends.write(request, parse_link("concord"), PROFILES["4090d-1.7b"], {FORCED: forced("concord", text)})
+    assert result.token_ids == text
+    assert {step.kind for step in steps(result.answer)} & {Kind.CONFIRMED, Kind.CHANGED}
+
+
+def test_what_each_token_took_is_found_again() -> None:
+    kinds = (Kind.CERTAIN, Kind.CHANGED, Kind.CERTAIN, Kind.LOCAL, Kind.CONFIRMED)
+    took = [Consulted(0.1, Effort(1, 4, 0, False)), Consulted(0.2, None), Consulted(0.0, Effort(), drafted=True)]
+    answer = SimpleNamespace(arrivals=[Arrival(float(place), (kind,), 0) for place, kind in enumerate(kinds)], consulted=took)
+    assert list(steps(answer)) == [
+        Step(Kind.CERTAIN),
+        Step(Kind.CHANGED, 0.1, True, 1),
+        Step(Kind.CERTAIN),
+        Step(Kind.LOCAL, 0.2),
+        Step(Kind.CONFIRMED, 0.0, True, drafted=True),
+    ]
 
 
 def test_the_debt_is_what_the_device_s_own_was() -> None:
@@ -225,7 +264,7 @@ def test_in_real_time_over_sockets(data: Path) -> None:
 
 def test_the_command(data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["antiphon", "bench", "rag", "--data", str(data), "--methods", "crcg,concord+first=2", "--questions", "1"]
-    command += ["--model", "toy-device", "--cloud-model", "toy-device", "--tokens", "3", "--html", str(data / "page.html")]
+    command += ["--tokens", "3", "--html", str(data / "page.html")]
     monkeypatch.setattr(sys, "argv", [*command, "--json"])
     with pytest.raises(SystemExit) as stopped:
         main()

@@ -44,7 +44,7 @@ def say(context: Context, verb: tuple) -> np.ndarray:
             return np.zeros(0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(VERBS)
 def test_it_says_what_the_model_says(verbs: Sequence[tuple]) -> None:
     model, shared = toy(), SharedModel(toy())

@@ -1,5 +1,6 @@
 """The tasks of `antiphon bench rag`: what is on which end, and what is held back."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,9 @@ import pytest
 from antiphon.bench.rag_tasks import CONTINUED, PREFIX, TASKS, find_task, libraries
 from antiphon.errors import UsageError
 from antiphon.models.toy import ToyModel, toy_pieces
+from antiphon.retrieval.index import Source
+from antiphon.retrieval.passages import Passage
+from antiphon.retrieval.sqlite import SqliteIndex
 from ragdata import write_rag_data
 
 
@@ -32,15 +36,23 @@ def test_every_passage_is_on_one_end(name: str, data: Path) -> None:
         assert not found[0] & found[1]
 
 
-def test_the_library_of_an_end_is_made_once(data: Path) -> None:
-    task = find_task("nq")
-    with libraries(task, data):
-        pass
-    files = {file: file.stat().st_mtime_ns for file in (data / "cache").glob("*.db")}
-    assert len(files) == 2
-    with libraries(task, data) as ends:
-        assert sum(end.stats().passages for end in ends) == 16
-    assert {file: file.stat().st_mtime_ns for file in (data / "cache").glob("*.db")} == files
+def test_the_libraries_are_made_once_and_anew_for_other_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    puts: list[str] = []
+    original = SqliteIndex.put
+
+    def counted(index: SqliteIndex, source: Source, passages: Iterable[Passage]) -> int:
+        puts.append(source.path)
+        return original(index, source, passages)
+
+    monkeypatch.setattr(SqliteIndex, "put", counted)
+    for times in (2, 2, 4):
+        if times == 4:
+            file = data / "nq_passages.jsonl"
+            file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
+        with libraries(find_task("nq"), data) as ends:
+            assert sum(end.stats().passages for end in ends) == 16 - (times == 4)
+        assert len(set(puts)) == len(puts) <= times
+    assert len(puts) > 2
 
 
 def test_what_follows_a_text_is_in_no_library(data: Path) -> None:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from antiphon.bench import rag
 from antiphon.bench.compute import PROFILES
 from antiphon.bench.rag_figures import Figures
 from antiphon.bench.reproduce.plans import Plan
@@ -11,10 +12,12 @@ from antiphon.bench.reproduce_concord import DELAYED, LETTER, LINK, Report, repo
 from antiphon.bench.reproduce_concord_claims import said
 from antiphon.bench.reproduce_concord_page import page
 from antiphon.config import ModelConfig, SamplingParams
+from antiphon.models.toy import toy_pieces
+from mixtures import Reader
 from ragdata import write_rag_data
 
 pytestmark = pytest.mark.slow
-TOY = ModelConfig("toy-device")
+READER = ModelConfig("reader-0")
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +25,11 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Report:
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("concord")
         patch.setenv("ANTIPHON_CACHE", str(folder / "cache"))
+        patch.setattr(rag, "load", lambda config: Reader(0, pieces=toy_pieces(order=1)))
         data = write_rag_data(folder)
-        return report(Plan(data, "smoke", TOY, TOY, SamplingParams(temperature=0.0), "4090d-1.7b", folder / "results.jsonl", 1))
+        return report(
+            Plan(data, "smoke", READER, READER, SamplingParams(temperature=0.0), "4090d-1.7b", folder / "results.jsonl", 1)
+        )
 
 
 def test_every_table_and_figure_of_the_paper_is_on_the_page(found: Report) -> None:

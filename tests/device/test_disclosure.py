@@ -214,7 +214,7 @@ def test_a_frame_that_cannot_be_recorded_stays_here(tmp_path: Path) -> None:
 
 def test_lines_are_json_whatever_they_hold(tmp_path: Path) -> None:
     shown = Shown(identity(toy(1).vocabulary))
-    message = m.Open("concord", {"gate": float("inf")}, SamplingParams(), "wh\u2028at \N{SNOWMAN}", False, 1, 2**63)
+    message = m.Open("concord", {"gate": float("inf")}, SamplingParams(), "wh\u2028at \N{SNOWMAN}", False, 1, 2**63, ())
     with disclosing(tmp_path / "ledger", ["a"]) as ledger:
         assert ledger is not None
         ledger.watch("a", identity(toy(1).vocabulary))(Side.DEVICE, m.Envelope(1, message), b"\xff")

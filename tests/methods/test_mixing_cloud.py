@@ -28,7 +28,7 @@ Act = Callable[[DeviceSession], Awaitable[None]]
 def opening(method: str = "concord", **changes: Any) -> m.Open:
     options = asdict(MixtureOptions(**{key: changes.pop(key) for key in ("ahead", "first") if key in changes}))
     fields = {"sampling": SamplingParams(temperature=0.0), "prompt": "who is it?", "chat": False, "max_tokens": 12, "seed": 1}
-    return m.Open(**{"method": method, "options": options, **fields, **changes})
+    return m.Open(**{"method": method, "options": options, "committed": (), **fields, **changes})
 
 
 async def until(session: DeviceSession, kind: type, number: int = 1) -> m.Message:

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
@@ -14,7 +15,8 @@ from antiphon.config import Limits
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Answer
 from antiphon.device.connection import Connection, DeviceSession
-from antiphon.device.generate import Device, _Host
+from antiphon.device.generate import Device
+from antiphon.device.host import Host
 from antiphon.errors import LinkError, ProtocolError
 from antiphon.methods.effects import Finish, Half, Now, Receive, Send, Step, drive
 from antiphon.methods.pair import run_pair
@@ -267,9 +269,9 @@ def tenth(width: int, length: int) -> float:
 
 
 def device_host() -> tuple[Any, Callable[[Message], None]]:
-    session = DeviceSession(None, 1)  # type: ignore[arg-type]
-    host = _Host(VirtualWorker(tenth), Answer(identity(ToyModel(SHARED).vocabulary), (), 0.0), lambda pieces: None)
-    host.session = session
+    session = DeviceSession(SimpleNamespace(wire=None), 1)  # type: ignore[arg-type]
+    host = Host(VirtualWorker(tenth), Answer(identity(ToyModel(SHARED).vocabulary), (), 0.0), lambda pieces: None)
+    host.sessions = [session]
     return host, session.deliver
 
 

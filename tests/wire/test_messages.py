@@ -273,7 +273,7 @@ def beyond(kind: inspect.Type) -> list[object]:
         case inspect.BytesType(min_length=shortest, max_length=int(longest)):
             return [bytes(longest + 1)] + ([bytes(shortest - 1)] if shortest else [])
         case inspect.VarTupleType(item_type=item, max_length=int(longest)):
-            return [within(item)[:1] * (longest + 1)] + [[wrong] for wrong in beyond(item)]
+            return [(within(item)[:1] or ["x"]) * (longest + 1)] + [[wrong] for wrong in beyond(item)]
         case inspect.DictType(max_length=int(longest), key_type=key):
             return [{str(n): n for n in range(longest + 1)}] + [{wrong: 1} for wrong in beyond(key)]
         case inspect.TupleType(item_types=items):

@@ -1,21 +1,45 @@
 """Answers to figures: what a row of `antiphon bench rag` says, with intervals over the examples (bootstrap)."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from antiphon.bench.bootstrap import difference_interval
 from antiphon.bench.rag_answers import Step, Written
-from antiphon.bench.reproduce.figures import ratio, ratio_of_ratios, total
 from antiphon.bench.truncation import Mean
 from antiphon.core.debt import DebtOptions, WaitingDebt
 from antiphon.methods.effects import Kind
 
 CDF_POINTS = 21
 """Of a curve of latencies, from the least to the largest."""
+RESAMPLES = 2000
+_SEED = 20260615
+
+Sums = NDArray[np.float64]
+"""Statistics summed over examples, in the last axis; an axis before it for each resampling."""
+
+
+def total(rows: Sequence[Sequence[float]], of: Callable[[Sums], Sums]) -> Mean:
+    """A figure by statistics that are summed over rows, with its 95 % interval by resampling the rows; none for one row."""
+    statistics, count = np.array(rows, dtype=np.float64), len(rows)
+    value = float(of(statistics.sum(0)))
+    if count == 1:
+        return Mean(value, None)
+    counts = np.random.default_rng(_SEED).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
+    low, high = np.percentile(of(counts @ statistics), [2.5, 97.5])
+    return Mean(value, (float(low), float(high)))
+
+
+def ratio(pairs: Sequence[tuple[float, float]]) -> Mean:
+    """The sum of the first numbers over that of the second; 0 where that is 0."""
+    return total(pairs, lambda sums: _quotient(sums[..., 0], sums[..., 1]))
+
+
+def _quotient(above: Sums, below: Sums) -> Sums:
+    return np.divide(above, below, out=np.zeros_like(above), where=below != 0)
 
 
 @dataclass(frozen=True)
@@ -45,8 +69,9 @@ class Figures:
         if not self.baseline:
             return None
         count: Callable[[Written], float] = (lambda one: 1.0) if self.is_answered else (lambda one: one.tokens)
-        ours, theirs = ([(count(one), one.seconds) for one in answers] for answers in (self.answers, self.baseline))
-        return ratio_of_ratios(ours, theirs)
+        pairs = zip(self.answers, self.baseline, strict=True)
+        rows = [(count(one), one.seconds, count(other), other.seconds) for one, other in pairs]
+        return total(rows, lambda sums: _quotient(sums[..., 0] * sums[..., 3], sums[..., 1] * sums[..., 2]))
 
     @cached_property
     def is_answered(self) -> bool:
@@ -55,7 +80,7 @@ class Figures:
 
     def score(self, place: int) -> Mean:
         """0: F1, 1: exact match; from 0 to 100."""
-        return total([one.scores for one in self.answers], lambda sums: 100.0 * float(sums[place] / sums[-1]))
+        return total([one.scores for one in self.answers], lambda sums: 100.0 * sums[..., place] / sums[..., -1])
 
     @cached_property
     def difference(self) -> tuple[float, float] | None:
@@ -67,9 +92,7 @@ class Figures:
 
     def perplexity(self, place: int) -> Mean:
         """0: teacher-forced, 1: with the policy in the loop."""
-        return total(
-            [one.nats for one in self.answers], lambda sums: math.exp(float(sums[place] / sums[-1])) if sums[-1] else 0.0
-        )
+        return total([one.nats for one in self.answers], lambda sums: np.exp(sums[..., place] / sums[..., -1]))
 
     def per_token(self, of: Callable[[Written], float]) -> Mean:
         """A sum over the answers, for each token."""

@@ -59,11 +59,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class RagTask:
-    """A task. file: what its passages are from, in the folder of data. tokens: of an answer, unless others are asked for."""
+    """A task. tokens: of an answer, unless others are asked for."""
 
     name: str
     form: Form
-    file: str
     tokens: int
     passages: Callable[[Path], Iterator[Passage]]
     examples: Callable[[Path, Model], list[Example]]
@@ -79,20 +78,24 @@ def find_task(name: str) -> RagTask:
 @contextmanager
 def libraries(task: RagTask, data: Path) -> Iterator[tuple[Index, Index]]:
     """The device's library and the cloud's, made if they are not there yet. Raises UsageError."""
-    digest = _digest(data / task.file)
     shards: dict[str, list[Passage]] = {end: [] for end in ENDS}
     for passage in task.passages(data):
         shards[passage.end].append(passage)
     with ExitStack() as stack:
-        device, cloud = (stack.enter_context(_library(f"rag-{task.name}-{digest}-{end}", shards[end])) for end in ENDS)
+        device, cloud = (stack.enter_context(_library(f"rag-{task.name}-{end}", shards[end])) for end in ENDS)
         yield device, cloud
 
 
 def _library(name: str, passages: Iterable[Passage]) -> Index:
+    """The library of exactly these passages."""
     rows = (json.dumps({"id": one.id, "title": one.title, "text": one.text}) + "\n" for one in passages)
-    write_cached(f"{name}.jsonl", "".join(rows).encode())
-    library = open_library(str(cache_folder() / f"{name}.db"), create=True)
-    add(library, [cache_folder() / f"{name}.jsonl"], PassageOptions(), lambda done, total, file: None)
+    content = "".join(rows).encode()
+    name = f"{name}-{hashlib.sha256(content).hexdigest()[:12]}"
+    file = cache_folder() / f"{name}.jsonl"
+    if not file.exists():
+        write_cached(file.name, content)
+    library = open_library(str(file.with_suffix(".db")), create=True)
+    add(library, [file], PassageOptions(), lambda done, total, path: None)
     return library
 
 
@@ -174,10 +177,6 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(_read(path)).hexdigest()[:12]
-
-
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
@@ -188,8 +187,8 @@ def _read(path: Path) -> bytes:
 TASKS: Mapping[str, RagTask] = {
     task.name: task
     for task in (
-        RagTask("nq", "question", "nq_passages.jsonl", 10, _documents, _questions),
-        RagTask("wikitext", "text", "wikitext2_test.raw", CONTINUED, _extracts, _texts),
+        RagTask("nq", "question", 10, _documents, _questions),
+        RagTask("wikitext", "text", CONTINUED, _extracts, _texts),
     )
 }
 """The tasks, by name: Natural Questions and WikiText-2."""

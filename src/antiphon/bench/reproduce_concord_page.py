@@ -38,7 +38,7 @@ def page(report: Report) -> Page:
     made.section("Natural Questions", *_questions(report))
     made.section("WikiText-2", *_texts(report))
     made.section("Ablation", *_ablation(report))
-    made.section("Latency", side_by_side(*latencies({name: report.figures("nq", LINK, name) for name in PAIR})))
+    made.section("Figure 6: latency", side_by_side(*latencies({name: report.figures("nq", LINK, name) for name in PAIR})))
     made.section("Two machines", *_machines(report))
     made.section("How steps were decided", *_diagnostics(report))
     made.section("Round trips and rates", *_links(report))

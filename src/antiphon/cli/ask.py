@@ -46,6 +46,7 @@ def ask(
     kept: Annotated[int | None, _shown("2", "Passages that each end keeps.")] = None,
     form: Annotated[str | None, _shown("question", "What is asked: a question, or a text to go on with.")] = None,
     first: Annotated[int | None, _shown("8", "K0: scores in the evidence of a step.")] = None,
+    enough: Annotated[float | None, _shown("0.2", "Only those at least this share as strong as the first.")] = None,
     asked: Annotated[int | None, _shown("4", "k: tokens in a question for more scores.")] = None,
     rounds: Annotated[int | None, _shown("2", "R_max: questions a step at most, then chunks.")] = None,
     epsilon: Annotated[float | None, _shown("0.05", "epsilon: share of ambiguous mass a question may omit.")] = None,
@@ -85,7 +86,7 @@ def ask(
     from antiphon.methods.mixture_options import MixtureOptions
 
     given: dict[str, Any] = {"kept": kept, "form": form, "first": first, "asked": asked, "epsilon": epsilon, "delta": delta}
-    given |= {"rounds": _rounds(rounds, disclosure), "chunk": chunk, "chunks": chunks, "bound": bound}
+    given |= {"enough": enough, "rounds": _rounds(rounds, disclosure), "chunk": chunk, "chunks": chunks, "bound": bound}
     given |= {"wait": _wait(wait), "short": _seconds(short), "threshold": threshold, "limit": limit, "repayment": repayment}
     given |= {"ahead": ahead, "gate": _gate(gate), "realign": realign, "packing": packing, "top_p": packing_top_p}
     options = MixtureOptions(**{name: value for name, value in given.items() if value is not None})
