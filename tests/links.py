@@ -90,5 +90,6 @@ async def raw_session(connection: Connection, **changes: object) -> DeviceSessio
         "chat": False,
         "max_tokens": 8,
         "seed": 1,
+        "committed": (),
     }
     return await connection.open(Open(**{**fields, **changes}))

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
@@ -267,7 +268,7 @@ def tenth(width: int, length: int) -> float:
 
 
 def device_host() -> tuple[Any, Callable[[Message], None]]:
-    session = DeviceSession(None, 1)  # type: ignore[arg-type]
+    session = DeviceSession(SimpleNamespace(wire=None), 1)  # type: ignore[arg-type]
     host = _Host(VirtualWorker(tenth), Answer(identity(ToyModel(SHARED).vocabulary), (), 0.0), lambda pieces: None)
     host.session = session
     return host, session.deliver
@@ -338,6 +339,23 @@ def test_in_a_pair_the_other_half_gets_to_run_before_nothing_has_come() -> None:
 
     run_pair(patient(), slow(ToyModel(SHARED).open()))
     assert log == ["nothing yet", "nothing yet", Cancel(), 0.0]
+
+
+def test_in_a_pair_a_half_waits_as_many_turns_as_it_takes() -> None:
+    got: list[object] = []
+
+    def waits() -> Half:
+        got.append((yield Receive()))
+        return Finish.END
+
+    def dawdles() -> Half:
+        for _ in range(3):
+            assert (yield Receive(0.0)) is None
+        yield Send(Cancel())
+        return Finish.END
+
+    run_pair(waits(), dawdles())
+    assert got == [Cancel()]
 
 
 def test_in_a_pair_a_half_that_only_looks_does_not_hide_a_deadlock() -> None:
