@@ -228,17 +228,17 @@ def owing(network: Network) -> int | None:
 
 def test_what_was_held_back_is_shown_where_only_the_end_is_lost() -> None:
     """The text's end could begin a stop string, and the device owes the end, which it drew itself, when the link goes."""
-    soon = SamplingParams(temperature=1.0, logit_bias=((TOYS[1].vocabulary.end, 4.0),))
+    soon = SamplingParams(temperature=1.0, logit_bias=((TOYS[1].vocabulary.end, 6.0),))
     tried = 0
     for name in ("dssd", "xcosd"):
-        for seed in range(40):
+        for seed in range(20):
             what = replace(asked(name, seed=seed), sampling=soon)
             what = replace(what, stop=(written(what)[0].answer.text[-1:] + "\0",))
             whole, network = written(what)
             if whole.finish_reason == Finish.END and whole.answer.text and (verdict := owing(network)) is not None:
                 tried += 1
                 assert_same(written(what, (verdict, "after"))[0], whole)
-    assert tried > 3
+    assert tried > 3, tried
 
 
 def test_what_is_shown_is_the_text_once() -> None:
@@ -427,6 +427,22 @@ def test_a_cloud_that_is_silent_when_it_comes_back_is_given_up() -> None:
     assert broken(test) < 35.0
 
 
+def test_a_cloud_that_never_greets_is_given_up_the_first_time_too() -> None:
+    """docs/protocol.md: each end counts the seconds of a handshake by its own clock."""
+
+    async def test(device: Device, connection: Connection, network: Network) -> float:
+        async def dial() -> End:
+            ends = End(network), End(network)
+            ends[0].other, ends[1].other = ends[1], ends[0]
+            return ends[0]
+
+        with pytest.raises(AntiphonError):
+            await Connection(dial, device.model, device.worker).establish()
+        return asyncio.get_running_loop().time()
+
+    assert broken(test) <= Limits().handshake_seconds + 1.0
+
+
 def test_a_cloud_that_has_not_noticed_the_loss_has_room_soon() -> None:
     """It keeps the lost session's cells until it finds out; two such prompts do not fit."""
     what = asked("dssd", prompt="x" * 2100, tokens=20)
@@ -457,6 +473,21 @@ def test_a_link_that_takes_nothing_any_more_but_says_nothing_either() -> None:
     result, dials = broken(test)
     assert_same(result, whole)
     assert (result.answer.resumed, dials) == (1, 2)
+
+
+def test_a_link_that_is_lost_between_answers_is_made_anew_for_the_next() -> None:
+    what = asked("coupled", tokens=20)
+    whole, _ = written(what)
+
+    async def test(device: Device, connection: Connection, network: Network) -> tuple[Result, float]:
+        network.cut()
+        await asyncio.sleep(100.0)
+        result = await device.generate(what, connection)
+        return result, await connection.ping()
+
+    result, trip = broken(test)
+    assert result.token_ids == whole.token_ids
+    assert trip == pytest.approx(0.04), "of the new link, and nothing is left of the old one's end"
 
 
 # Figures.
@@ -490,17 +521,18 @@ def test_the_ledger_is_the_sum_of_all_sessions(name: str) -> None:
 PAIRS = [("dssd", "coupled"), ("cloud", "xcosd-e"), ("coupled", "coupled-tree")]
 
 
-@pytest.mark.parametrize("names", PAIRS, ids=str)
-def test_two_answers_at_once_on_a_link_that_is_cut(names: tuple[str, str]) -> None:
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("names", PAIRS, ids="-".join)
+def test_two_answers_at_once_on_a_link_that_is_cut(names: tuple[str, str], step: int) -> None:
     """Both go on over one new link, and each keeps its own figures, whatever each was doing when the link went."""
-    each = [asked(name, tokens=12, seed=seed) for seed, name in enumerate(names)]
+    each = [asked(name, tokens=10, seed=seed) for seed, name in enumerate(names)]
 
     async def both(device: Device, connection: Connection, network: Network, *cuts: Cut) -> tuple[list[Result], Network]:
         network.arm(*cuts)
         return await asyncio.gather(*(device.generate(one, connection) for one in each)), network
 
     whole, network = broken(both, models=lambda: TOYS)
-    for cut in boundaries(frames(network)):
+    for cut in boundaries(frames(network))[::step]:
         results, after = broken(lambda *ends, cut=cut: both(*ends, cut), models=lambda: TOYS)
         for result, undisturbed in zip(results, whole, strict=True):
             assert_same(result, undisturbed)
@@ -527,7 +559,7 @@ def complaint(**changes: Any) -> str:
     """The sentence that a session is refused with; the connection must survive it."""
 
     async def test(device: Device, connection: Connection) -> str:
-        session = await raw_session(connection, **{"committed": (), **changes})
+        session = await raw_session(connection, **changes)
         with pytest.raises(RemoteError) as caught:
             await session.receive()
         assert caught.value.code == "refused"

@@ -228,6 +228,29 @@ def test_no_drafts_at_all_is_a_legal_choice_on_a_real_session() -> None:
     assert counts[len(FIRST) :].count(0) > 0.8 * len(counts[len(FIRST) :])
 
 
+@pytest.mark.parametrize("name", AUTOMATIC)
+def test_every_draft_that_was_tested_teaches_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that stood, and the first that fell; not those behind it, and no bonus where no draft was tested."""
+    stood: list[int] = []
+    fell: list[bool] = []
+    plain = Auto.tested
+
+    def noting(self: Auto, drafts: list[Drafted], next: Drafted | None, follows: bool) -> None:
+        stood.append(len(drafts))
+        fell.append(next is not None and not follows)
+        plain(self, drafts, next, follows)
+
+    monkeypatch.setattr(Auto, "tested", noting)
+
+    async def test(device: Device, connection: Connection, network: Network) -> None:
+        options = METHODS[name].options_from({"draft_length": 0, "truncate": "k=40"})
+        result = await device.generate(replace(request(name, tokens=60), options=options), connection)
+        assert sum(stood) == result.answer.kinds["accepted"] > 0
+        assert sum(fell) == result.answer.kinds["correction"] > 0
+
+    broken(test)
+
+
 def test_a_verdict_without_drafts_is_one_token() -> None:
     async def test(device: Device, connection: Connection, network: Network) -> None:
         await device.generate(
