@@ -137,8 +137,13 @@ class Connection:
     async def establish(self) -> None:
         """Connect and greet. Raises LinkError, RemoteError or ProtocolError with one sentence; CacheError too."""
         self._transport = await self._dial()
+        seconds = Limits().handshake_seconds
         try:
-            await self._greet()
+            async with asyncio.timeout(seconds):
+                await self._greet()
+        except TimeoutError as error:
+            await self._transport.close()
+            raise LinkError(f"the cloud did not greet within {seconds:g} s") from error
         except AntiphonError:
             await self._transport.close()
             raise
@@ -214,6 +219,7 @@ class Connection:
     async def _greet(self) -> None:
         model = self._model
         self.wire = WireSession(Side.DEVICE, Limits(), now=self._now(), header=header_bytes)
+        self._pongs = asyncio.Queue()
         own = b"" if model is None else model.vocabulary.fingerprint
         name = "" if model is None else model.name
         await self.send(m.Hello(m.VERSION, f"antiphon/{__version__}", name, own))
