@@ -68,7 +68,7 @@ async def examine(device: Device, connection: Connection, url: str) -> Report:
     if model is None:
         raise UsageError("doctor needs a model on the device: give --model")
     pings = [await connection.ping() for _ in range(PINGS)]
-    request = Request(TEXT, sampling=_PLAIN, max_tokens=TOKENS, seed=1)
+    request = Request(TEXT, "xcosd-e", sampling=_PLAIN, max_tokens=TOKENS, seed=1)
     result = await device.generate(request, connection)
     numbers = tuple(result.answer.numbers)
     seen = await probe(connection, request, Question(numbers, (0, 0), 1))
