@@ -2,7 +2,8 @@
 
 A frame that is handed to a `Channel` at `now`
 1. waits until the frames before it have left (its own bytes and theirs are the queue);
-2. leaves at the rate: its bytes, and `overhead` bytes for each segment of at most `mss` bytes; a lost segment leaves once more;
+2. leaves at the rate: its bytes, and `overhead` bytes for each segment of at most `mss` bytes; a lost segment leaves once more.
+   Where TCP's slow start counts (`window`), it leaves only as the window opens (`net.slow_start`);
 3. travels for `delay` seconds, and for jitter: a number drawn from the exponential distribution of mean `jitter`;
 4. waits for what was lost of it: a segment with three others of the frame behind it comes one round trip later (fast
    retransmission), any other one retransmission timeout later; lost again, after a timeout that doubles each time;
@@ -20,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from antiphon.errors import UsageError
-from antiphon.net.traces import Rate, mean_rate, pipe
+from antiphon.net.slow_start import SlowStart
+from antiphon.net.traces import Pipe, Rate, mean_rate, pipe
 
 MSS = 1448
 """Bytes of a TCP segment on Ethernet: 1500 less `HEADER_BYTES`."""
@@ -54,7 +56,8 @@ class Direction:
     rate: bit/s, or a trace. jitter: the mean (and so the standard deviation) of what is added to `delay`. loss: the share of
     segments that is lost. timeout_floor: the least retransmission timeout, which is two round trips if they are more. outages:
     times (from, to) during which nothing moves, counted from the channel's start; they come again every `outage_period`
-    seconds, once only if that is 0. queue: bytes that may wait before a sender waits.
+    seconds, once only if that is 0. queue: bytes that may wait before a sender waits. window: segments that may be on their way
+    at first, as TCP's slow start has it; 0 does without.
     """
 
     rate: Rate
@@ -67,6 +70,7 @@ class Direction:
     mss: int = MSS
     overhead: int = HEADER_BYTES
     queue: int = QUEUE_BYTES
+    window: int = 0
 
     def __post_init__(self) -> None:
         rate = mean_rate(self.rate)
@@ -76,6 +80,7 @@ class Direction:
         _require(0 <= self.loss <= 0.5, f"loss must be a share from 0 to 0.5 of the segments, not {self.loss}")
         _require(self.mss >= 1, f"a segment must hold at least 1 byte, not {self.mss}")
         _require(self.overhead >= 0 and self.queue >= 0, "overhead and queue must be 0 bytes or more")
+        _require(0 <= self.window <= 10**6, f"the first window must be 0 (none) to 1,000,000 segments, not {self.window}")
         self._require_outages()
 
     def _require_outages(self) -> None:
@@ -95,6 +100,17 @@ class Direction:
     def segments(self, size: int) -> int:
         """Segments of a frame of `size` bytes."""
         return max(1, -(-size // self.mss))
+
+    def timeout(self, round_trip: float) -> float:
+        """Seconds after which TCP takes what was not acknowledged to be lost."""
+        return max(self.timeout_floor, 2 * round_trip)
+
+    def pipe(self, round_trip: float) -> Pipe:
+        """What its bytes leave through."""
+        if self.window == 0:
+            return pipe(self.rate)
+        segment = self.mss + self.overhead
+        return SlowStart(pipe(self.rate), self.window * segment, segment, round_trip, self.timeout(round_trip))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +166,7 @@ class Channel:
         self.direction = direction
         self.frames = self.payload_bytes = self.wire_bytes = self.lost_segments = 0
         self._start, self._opens = start, (start if opens is None else opens)
-        self._pipe = pipe(direction.rate)
+        self._pipe = direction.pipe(trip)
         self._clock = _Clock(direction.outages, direction.outage_period)
         self._jitter = _Uniform(seed, 2 * lane)
         self._losses = _Losses(direction, trip, _Uniform(seed, 2 * lane + 1))
@@ -208,7 +224,7 @@ class _Losses:
     def __init__(self, direction: Direction, round_trip: float, uniform: _Uniform) -> None:
         self._share, self._uniform = direction.loss, uniform
         self._trip = round_trip
-        self._timeout = max(direction.timeout_floor, 2 * round_trip)
+        self._timeout = direction.timeout(round_trip)
 
     def draw(self, segments: int) -> list[tuple[int, float, int]]:
         """(index, seconds late, times lost) of each lost segment."""

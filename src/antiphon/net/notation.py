@@ -92,6 +92,7 @@ _KEYS: Mapping[str, Callable[[Link, str], Link]] = {
     "queue": lambda link, value: _both(link, queue=_size("queue", value)),
     "overhead": lambda link, value: _both(link, overhead=_whole("overhead", value)),
     "mss": lambda link, value: _both(link, mss=_whole("mss", value)),
+    "window": lambda link, value: _both(link, window=_whole("window", value)),
     "handshakes": _set_handshakes,
 }
 

@@ -17,6 +17,10 @@ FAST_QUEUE_BYTES = 4 * 2**20
 """The queue from 1 Gbit/s on, where less is empty before a sender of real time has woken up; Linux's largest by default."""
 
 
+WINDOW = 10
+"""Segments that TCP has on their way at first (RFC 6928), as Linux does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """A named link. parameter: the key and the unit of what may follow an `@`, if something may."""
@@ -35,13 +39,14 @@ def _profile(
     jitter: float = 0.0,
     overhead: int = HEADER_BYTES,
     handshakes: int = HANDSHAKES,
+    window: int = WINDOW,
     parameter: tuple[str, str] | None = None,
 ) -> Profile:
     """Rates in Mbit/s, times in milliseconds; `round_trip` without the jitter of both ways."""
 
     def direction(rate: float) -> Direction:
         queue = FAST_QUEUE_BYTES if MEGABIT * rate >= UNLIMITED else QUEUE_BYTES
-        return Direction(MEGABIT * rate, round_trip / 2000, jitter / 1000, overhead=overhead, queue=queue)
+        return Direction(MEGABIT * rate, round_trip / 2000, jitter / 1000, overhead=overhead, queue=queue, window=window)
 
     return Profile(Link(name, direction(up), direction(down), source, handshakes), parameter)
 
@@ -112,6 +117,7 @@ _PROFILES = (
         down=100,
         round_trip=0,
         overhead=0,
+        window=0,
         parameter=("down", "Mbit"),
     ),
     _profile(
@@ -131,6 +137,7 @@ _PROFILES = (
         down=1000,
         round_trip=0,
         overhead=0,
+        window=0,
         parameter=("up", "Mbit"),
     ),
 )
