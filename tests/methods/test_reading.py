@@ -20,7 +20,7 @@ from antiphon.methods.drafter import Drafted, Drafter
 from antiphon.methods.effects import Step
 from antiphon.methods.reading import Reading
 from antiphon.methods.verifier import Verifier
-from antiphon.models.base import Context, spell
+from antiphon.models.base import Context, Stop, spell
 from antiphon.models.toy import ToyModel
 from antiphon.vocabulary import CommonVocabulary, common_vocabulary
 
@@ -189,13 +189,32 @@ class Rounds:
         accepted = int(self.random.integers(0, len(drafts) + 1))
         self.commit([*drafts[:accepted], *self.ids(int(self.random.integers(1, 3)))])
 
+    def give_up(self) -> None:
+        """A pass that is given up before it began, in the midst, or when it was over already."""
+        tokens = self.tokens + self.ids(int(self.random.integers(1, 4)))
+        held = len(tokens) - needed(self.kept, tokens, 1)
+        step = self.reading.extend(list(tokens), 1)
+        match int(self.random.integers(3)):
+            case 0:
+                stop = Stop()
+                stop.set()
+                assert step.run_unless(stop) is None
+            case 1:
+                self.context.settle(step.node)
+                self.context.rewind(step.keep)
+            case 2:
+                step.run()
+        self.reading.given_up()
+        self.kept = tokens[:held]
+        self.take_back()
+
     def take_back(self) -> None:
         """What a lossy method does when the device disagrees."""
         self.tokens = self.tokens[: int(self.random.integers(1, len(self.tokens) + 1))]
         self.reading.altered(len(self.tokens))
 
     def one(self) -> None:
-        match int(self.random.integers(4)):
+        match int(self.random.integers(5)):
             case 0:
                 self.chain()
             case 1:
@@ -204,6 +223,8 @@ class Rounds:
                 self.keep(*self.layers())
             case 3:
                 self.take_back()
+            case 4:
+                self.give_up()
 
 
 def walked(nodes: list[int], parents: list[int], node: int) -> list[int]:

@@ -1,12 +1,13 @@
 """The two real models, to the last bit: the width of a pass, a rollback and a fork change nothing that is read (FACTS)."""
 
+import threading
 from itertools import islice
 
 import numpy as np
 import pytest
 
 from antiphon.errors import CapacityError, ModelError
-from antiphon.models.base import Context, Model, spell
+from antiphon.models.base import Context, Model, Preempted, Stop, spell
 from antiphon.models.llamacpp import CONTEXTS
 from antiphon.models.sequences import BATCH, ROWS
 
@@ -198,3 +199,37 @@ def test_closing_gives_sequences_and_cells_back(model: Model) -> None:
     with pytest.raises(CapacityError):
         context.extend([1] * (model.context_length + 1))
     context.close()
+
+
+@pytest.mark.parametrize("prefix", [30, WINDOW + 108])
+def test_a_pass_that_is_given_up_was_never_begun(model: Model, prefix: int) -> None:
+    """In another thread, at any time: nothing of it is read, another context is intact, and the next pass is exact."""
+    tokens, more = ids_of(model, prefix), ids_of(model, BATCH + 300)
+    context, other, given_up = model.open(), model.open(), 0
+    context.extend(tokens[:-1])
+    other.extend(tokens[:19])
+    expected = context.extend(tokens[-1:]), other.extend(tokens[19:20])
+    for milliseconds in (0.0, 1.0, 5.0, 20.0, 60.0):
+        stop, seconds = Stop(), milliseconds / 1000
+        timer = threading.Timer(seconds, stop.set)
+        timer.start()
+        try:
+            context.extend(more, 1, stop)
+        except Preempted:
+            given_up += 1
+            assert context.length == prefix
+        timer.join()
+        context.rewind(prefix - 1)
+        np.testing.assert_array_equal(context.extend(tokens[-1:]), expected[0])
+        other.rewind(19)
+        np.testing.assert_array_equal(other.extend(tokens[19:20]), expected[1])
+    assert given_up >= 3, "a pass of 800 tokens takes longer than a millisecond"
+    context.close()
+    other.close()
+
+
+def test_a_pass_with_a_stop_that_is_not_set_is_like_any_other(model: Model) -> None:
+    tokens, context, plain = ids_of(model, 60), model.open(), model.open()
+    np.testing.assert_array_equal(context.extend(tokens, 1, Stop()), plain.extend(tokens, 1))
+    context.close()
+    plain.close()

@@ -190,6 +190,19 @@ def test_a_caller_that_is_cancelled_gives_up_its_turn() -> None:
     assert run_virtual(run()) == (1.0, 2)
 
 
+def test_a_pass_that_is_given_up_is_paid_until_then() -> None:
+    """And the next call has its turn at once. A pass that ends first has its result."""
+
+    async def run() -> list[object]:
+        worker, told, found = VirtualWorker(lambda width, length: 2.0), asyncio.Event(), []
+        asyncio.get_running_loop().call_later(2.5, told.set)
+        for _ in range(3):
+            found.append((*await worker.preemptible(lambda: worker.timed(lambda: "law", 1, 0)[0], told), now()))
+        return [*found, await worker.run(lambda: now())]
+
+    assert run_virtual(run()) == [("law", 0.0, 2.0), (None, 1.5, 2.5), (None, 2.0, 2.5), 2.5]
+
+
 def test_the_real_worker_measures() -> None:
     async def run() -> tuple[int, float]:
         worker = Worker()

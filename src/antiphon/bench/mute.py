@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from antiphon.bench.wrapping import WrappedModel
 from antiphon.core.distributions import Logits
 from antiphon.errors import CapacityError
-from antiphon.models.base import Context
+from antiphon.models.base import Context, Stop
 
 
 class MuteModel(WrappedModel):
@@ -22,7 +22,7 @@ class MuteModel(WrappedModel):
 class _FullContext:
     length = 0
 
-    def extend(self, tokens: Sequence[int], rows: int = 1) -> Logits:
+    def extend(self, tokens: Sequence[int], rows: int = 1, stop: Stop | None = None) -> Logits:
         raise CapacityError("a mute device reads nothing")
 
     def grow(self, tokens: Sequence[int], parents: Sequence[int]) -> Logits:

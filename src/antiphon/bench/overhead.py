@@ -17,7 +17,7 @@ from antiphon.config import Request, SamplingParams, ServeConfig, SplitOptions
 from antiphon.core.distributions import Logits
 from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
-from antiphon.models.base import Context, Model
+from antiphon.models.base import Context, Model, Stop
 from antiphon.models.toy import named_toy
 
 TOKENS_PER_ANSWER = 200
@@ -62,10 +62,10 @@ class _MeteredContext:
     def length(self) -> int:
         return self._context.length
 
-    def extend(self, tokens: list[int], rows: int = 1) -> Logits:
+    def extend(self, tokens: list[int], rows: int = 1, stop: Stop | None = None) -> Logits:
         started = time.perf_counter()
         try:
-            return self._context.extend(tokens, rows)
+            return self._context.extend(tokens, rows, stop)
         finally:
             self._meter.seconds += time.perf_counter() - started
 

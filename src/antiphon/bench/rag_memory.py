@@ -12,7 +12,7 @@ import numpy as np
 
 from antiphon.bench.wrapping import WrappedModel
 from antiphon.core.distributions import Logits
-from antiphon.models.base import Context, Model, require_node, require_settled, require_tree
+from antiphon.models.base import Context, Model, Stop, require_node, require_settled, require_tree
 
 READERS = 3
 """Real contexts at most: the device's prompt, the cloud's, and one for both ends' passages together."""
@@ -103,7 +103,7 @@ class SharedContext:
         """Tokens read so far."""
         return len(self._tokens)
 
-    def extend(self, tokens: Sequence[int], rows: int = 1) -> Logits:
+    def extend(self, tokens: Sequence[int], rows: int = 1, stop: Stop | None = None) -> Logits:
         """Read `tokens`; logits after each of the last `rows`."""
         require_settled(len(self._tree), "extend")
         read = (*self._tokens, *tokens)

@@ -13,7 +13,7 @@ import numpy as np
 
 from antiphon.bench.wrapping import WrappedModel
 from antiphon.core.distributions import Logits
-from antiphon.models.base import Context, Model, require_node, require_settled, require_tree
+from antiphon.models.base import Context, Model, Stop, require_node, require_settled, require_tree
 
 REMEMBERED_BYTES = 2**30
 """Logits kept at most, of one model; the oldest go first."""
@@ -71,7 +71,7 @@ class RememberingContext:
         """Tokens read so far."""
         return len(self._tokens)
 
-    def extend(self, tokens: Sequence[int], rows: int = 1) -> Logits:
+    def extend(self, tokens: Sequence[int], rows: int = 1, stop: Stop | None = None) -> Logits:
         """Read `tokens`; logits after each of the last `rows`."""
         require_settled(len(self._paths), "extend")
         read = [*self._tokens, *tokens]

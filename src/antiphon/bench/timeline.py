@@ -15,7 +15,7 @@ from antiphon.bench.wrapping import WrappedModel
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Result
 from antiphon.methods.effects import Kind
-from antiphon.models.base import Context, Model
+from antiphon.models.base import Context, Model, Stop
 from antiphon.net.link import Channel, Link
 
 
@@ -122,10 +122,10 @@ class _WatchedContext:
         """Tokens read so far."""
         return self._context.length
 
-    def extend(self, tokens: Sequence[int], rows: int = 1) -> Logits:
+    def extend(self, tokens: Sequence[int], rows: int = 1, stop: Stop | None = None) -> Logits:
         """Note it, then read."""
         self._model.note(len(tokens), self.length + len(tokens))
-        return self._context.extend(tokens, rows)
+        return self._context.extend(tokens, rows, stop)
 
     def grow(self, tokens: Sequence[int], parents: Sequence[int]) -> Logits:
         """Note it, then read."""

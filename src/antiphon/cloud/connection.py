@@ -4,12 +4,15 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from typing import TypeVar
 
 from antiphon import __version__
 from antiphon.cloud.service import Answering, Cloud, failure_code
 from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, LinkError, ProtocolError
 from antiphon.methods.effects import Arrived, Effect, Emit, Finish, Step, drive
+from antiphon.models.base import Stop
 from antiphon.net.transport import Transport, next_within
 from antiphon.net.websocket import header_bytes
 from antiphon.net.worker import Worker
@@ -19,6 +22,8 @@ from antiphon.wire.session import Life, Side, WireSession
 
 MESSAGES_IN_FLIGHT = 64
 """Messages of one session that may wait to be read; a device in lockstep never has more than two."""
+
+Forward = TypeVar("Forward")
 
 log = logging.getLogger(__name__)
 
@@ -178,6 +183,17 @@ class CloudConnection:
             self._closing = asyncio.create_task(self.leave("the cloud failed: its log says why"))
 
 
+class _Yielding:
+    """A pass under way that gives way to a kind of message."""
+
+    def __init__(self, to: type[m.Message]) -> None:
+        self.to, self.stop, self.told = to, Stop(), asyncio.Event()
+
+    def give_up(self) -> None:
+        self.stop.set()
+        self.told.set()
+
+
 class SessionHost:
     """One session: its inbox, its costs, and what its cloud half asks for."""
 
@@ -187,6 +203,7 @@ class SessionHost:
         self.passes = 0
         self.compute_ms = 0.0
         self.answering: Answering | None = None
+        self._yielding: _Yielding | None = None
         self._connection = connection
         self._inbox: asyncio.Queue[m.Message] = asyncio.Queue(MESSAGES_IN_FLIGHT)
 
@@ -202,6 +219,8 @@ class SessionHost:
             self._inbox.put_nowait(message)
         except asyncio.QueueFull as error:
             raise ProtocolError("too many messages wait to be read: wait for answers", "busy") from error
+        if self._yielding is not None and isinstance(message, self._yielding.to):
+            self._yielding.give_up()
 
     async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
         """Run a call in the model's thread, when its turn has come."""
@@ -209,8 +228,26 @@ class SessionHost:
 
     def step(self, step: Step) -> Logits:
         """Run a pass; those that score something are counted."""
+        return self._counted(step, step.run)
+
+    async def preemptible(self, step: Step) -> Logits | None:
+        """Run a pass when its turn has come, unless what it gives way to comes before it is over."""
+        self._yielding = yielding = _Yielding(step.gives_way or m.Cancel)
+
+        def call() -> Logits | None:
+            return self._counted(step, partial(step.run_unless, yielding.stop))
+
+        try:
+            logits, unspent = await self._connection.worker.preemptible(call, yielding.told)
+        finally:
+            yielding.give_up()  # where the session was cancelled, its pass need not go on
+            self._yielding = None
+        self.compute_ms -= 1000 * unspent
+        return logits
+
+    def _counted(self, step: Step, forward: Callable[[], Forward]) -> Forward:
         width = len(step.tokens)
-        logits, seconds = self._connection.worker.timed(step.run, width, step.keep + width)
+        logits, seconds = self._connection.worker.timed(forward, width, step.keep + width)
         self.passes += step.rows > 0
         self.compute_ms += 1000 * seconds
         return logits

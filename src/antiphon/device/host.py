@@ -38,6 +38,10 @@ class Host:
         """Run a pass."""
         return self._worker.timed(step.run, len(step.tokens), step.keep + len(step.tokens))[0]
 
+    async def preemptible(self, step: Step) -> Logits | None:
+        """Run a pass; a device gives none up."""
+        return await self._worker.run(lambda: self.step(step))
+
     async def send(self, message: Message, to: int) -> None:
         """Send to a cloud."""
         await self._linked(to).send(message)
@@ -90,6 +94,9 @@ class _LinkHost:
         return call()
 
     def step(self, step: Step) -> Logits:
+        raise ProtocolError("this half has no model")
+
+    async def preemptible(self, step: Step) -> Logits | None:
         raise ProtocolError("this half has no model")
 
     async def emit(self, emit: Emit) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 from antiphon.core.consult import Effort
 from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, ProtocolError
-from antiphon.models.base import Context
+from antiphon.models.base import Context, Preempted, Stop
 from antiphon.wire.messages import Message
 
 
@@ -22,7 +22,8 @@ class Step:
     """One forward pass: rewind `context` to `keep` tokens, read `tokens`, answer the logits of the last `rows`.
 
     With `parents` the tokens are a tree, and all of them answer. node: of the tree that the context holds, this node and its
-    ancestors are kept first; None leaves the tree to grow (then nothing is rewound).
+    ancestors are kept first; None leaves the tree to grow (then nothing is rewound). gives_way: where a message of this kind
+    comes before the pass is over, it may be given up: the answer then is None, and of the context only `keep` tokens are sure.
     """
 
     context: Context
@@ -31,15 +32,27 @@ class Step:
     rows: int
     parents: Sequence[int] | None = None
     node: int | None = -1
+    gives_way: type[Message] | None = None
 
     def run(self) -> Logits:
         """Do it; float32, shape (rows, vocabulary)."""
-        if self.node is not None:
-            self.context.settle(self.node)
-            self.context.rewind(self.keep)
+        self._rewind()
         if self.parents is None:
             return self.context.extend(self.tokens, self.rows)
         return self.context.grow(self.tokens, self.parents)
+
+    def run_unless(self, stop: Stop) -> Logits | None:
+        """Do it, or give up where `stop` is set in time: None."""
+        self._rewind()
+        try:
+            return None if stop.is_set else self.context.extend(self.tokens, self.rows, stop)
+        except Preempted:
+            return None
+
+    def _rewind(self) -> None:
+        if self.node is not None:
+            self.context.settle(self.node)
+            self.context.rewind(self.keep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +184,10 @@ class Host(Protocol):
         """Run a forward pass; called within `compute`."""
         ...
 
+    def preemptible(self, step: Step) -> Awaitable[Logits | None]:
+        """Run a forward pass where models compute, or give it up for what it gives way to."""
+        ...
+
     def send(self, message: Message, to: int) -> Awaitable[None]:
         """Send to the other half, or to one of several clouds."""
         ...
@@ -202,8 +219,11 @@ async def drive(half: Half, host: Host) -> Finish:
     while not isinstance(effect, Finish):
         answer: Message | Arrived | float | None = None
         match effect:
-            case Step():
+            case Step(gives_way=None):
                 effect = await host.compute(partial(_through_steps, half, effect, host))
+                continue
+            case Step():
+                effect = await _preemptible(half, effect, host)
                 continue
             case Now():
                 answer = host.now()
@@ -231,6 +251,19 @@ async def _linked(half: Half, effect: Send | Receive, host: Host) -> Effect | Fi
     return _resume(half, answer)
 
 
+async def _preemptible(half: Half, step: Step, host: Host) -> Effect | Finish:
+    """A pass of its own, for what was computed behind one that is given up could not be taken back."""
+    try:
+        logits = await host.preemptible(step)
+    except AntiphonError as error:
+        return _resume(half, None, error)
+    return await host.compute(partial(_on, half, logits, host))
+
+
+def _on(half: Half, logits: Logits | None, host: Host) -> Effect | Finish:
+    return _through_steps(half, _resume(half, logits), host)
+
+
 def _resume(half: Half, answer: Any, error: AntiphonError | None = None) -> Effect | Finish:
     try:
         return half.send(answer) if error is None else half.throw(error)
@@ -241,7 +274,7 @@ def _resume(half: Half, answer: Any, error: AntiphonError | None = None) -> Effe
 
 def _through_steps(half: Half, effect: Effect | Finish, host: Host) -> Effect | Finish:
     """Run forward passes until the half asks for something else. What a pass raises is raised inside the half."""
-    while isinstance(effect, Step):
+    while isinstance(effect, Step) and effect.gives_way is None:
         try:
             logits = host.step(effect)
         except AntiphonError as error:

@@ -11,7 +11,6 @@ from typing import Any
 from antiphon.core.chance import Role
 from antiphon.core.consult import AskAll, AskChunk, AskScores
 from antiphon.core.distributions import Probs
-from antiphon.core.rounding import exactly
 from antiphon.core.scores import SCORES, StepScores, Values
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudMixing, CloudSide
@@ -48,6 +47,7 @@ class EvidenceCloud:
         self._limit = side.transcript.position + side.transcript.remaining
         self._scores: dict[int, StepScores] = {}
         self._ahead = options.ahead
+        self._began = False  # the prompt was read: it is never given up
 
     def run(self) -> Half:
         """Work ahead, answer, follow."""
@@ -77,7 +77,10 @@ class EvidenceCloud:
 
     def _step(self) -> Generator[Any, Any, None]:
         step, verifier = len(self._line), self._side.verifier
-        targets = yield from verifier.score([], exactly)
+        targets = yield from verifier.score_next(Realign if self._began else None)
+        if targets is None:
+            return  # the device has another token: nothing of this line is of use any more
+        self._began = True
         law = self.law(targets.probs(0))
         scores = self._scores[step] = StepScores(law, self.noise(step, len(law)), self._options.bound)
         draft = self.draft(law, scores, step)

@@ -26,6 +26,9 @@ class _Host:
     def step(self, step: Step) -> Logits:
         return step.run()
 
+    async def preemptible(self, step: Step) -> Logits | None:
+        return step.run()
+
     async def send(self, message: Message, to: int) -> None:
         self._outbox.append(message)
 

@@ -15,11 +15,17 @@ class Reading:
         self._read: Sequence[int] = ()  # what the context holds, once `_node` is settled
         self._same = 0  # how many leading tokens it is known to share with those of the next pass
         self._node: int | None = -1
+        self._held = 0  # tokens that the last `extend` did not read again
         self._before = 0  # tokens of the last tree's pass that stood before its nodes
 
     def altered(self, length: int) -> None:
         """Tokens after the first `length` may differ from those of the pass before."""
         self._same = min(self._same, length)
+
+    def given_up(self) -> None:
+        """The last pass, an `extend`, was given up: of its tokens only those that were held before it are sure."""
+        self._read = self._read[: self._held]
+        self._same = min(self._same, self._held)
 
     def prefill(self, tokens: Sequence[int]) -> Step:
         """Read tokens without asking for logits."""
@@ -28,7 +34,7 @@ class Reading:
 
     def extend(self, tokens: Sequence[int], rows: int) -> Step:
         """Read what is new of `tokens`; the logits after the last `rows` of them, which are always read again."""
-        keep = self._kept(tokens, rows)
+        keep = self._held = self._kept(tokens, rows)
         self._read, self._before = tokens, 0
         return Step(self._context, keep, tokens[keep:], rows, node=self._settled())
 

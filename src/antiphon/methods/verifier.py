@@ -11,6 +11,7 @@ from antiphon.methods.effects import Step
 from antiphon.methods.reading import Reading
 from antiphon.models.base import Context
 from antiphon.vocabulary import CommonVocabulary
+from antiphon.wire.messages import Message
 
 REPLAY_WIDTH = 7
 """Tokens of a pass that logits do not depend on (docs/benchmarks.md): at most so many are read as one by one."""
@@ -55,6 +56,15 @@ class Verifier:
         tokens = [*self._tokens, *self._common.cloud_ids[list(drafts)].tolist()]
         logits = yield self._reading.extend(tokens, len(drafts) + 1)
         return Targets(logits, tokens, self._common, self._sampling, self._noting(quantise))
+
+    def score_next(self, gives_way: type[Message] | None) -> Generator[Step, Logits | None, "Targets | None"]:
+        """The target law after the committed tokens, unrounded; None if the pass was given up for a message of this kind."""
+        tokens = list(self._tokens)
+        logits = yield replace(self._reading.extend(tokens, 1), gives_way=gives_way)
+        if logits is None:
+            self._reading.given_up()
+            return None
+        return Targets(logits, tokens, self._common, self._sampling, exactly)
 
     def score_tree(self, tree: TokenTree, quantise: Quantise) -> Generator[Step, Logits, "TreeTargets"]:
         """The target laws after the committed tokens and after each node of a tree."""

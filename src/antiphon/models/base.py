@@ -12,6 +12,27 @@ from antiphon.core.distributions import Logits
 from antiphon.vocabulary import Vocabulary
 
 
+class Preempted(Exception):  # noqa: N818 - it is no error
+    """A pass was given up because its `Stop` was set; nothing of it was read."""
+
+
+class Stop:
+    """Tells a pass to give up, from another thread."""
+
+    def __init__(self) -> None:
+        self.flag = bytearray(b"0\0")
+        """What a backend looks at: the digit 1 as a C string, once it is set."""
+
+    @property
+    def is_set(self) -> bool:
+        """Whether to give up."""
+        return self.flag[0] == ord("1")
+
+    def set(self) -> None:
+        """Give up, as soon as that can be."""
+        self.flag[0] = ord("1")
+
+
 class Context(Protocol):
     """The tokens that a model has read, and its cache of them."""
 
@@ -20,11 +41,12 @@ class Context(Protocol):
         """Tokens read so far."""
         ...
 
-    def extend(self, tokens: Sequence[int], rows: int = 1) -> Logits:
+    def extend(self, tokens: Sequence[int], rows: int = 1, stop: Stop | None = None) -> Logits:
         """Read `tokens`; return the logits after each of the last `rows` of them, float32, shape (rows, vocabulary).
 
         The array is the caller's own. Raises CapacityError, with nothing read, if the context is full,
-        ModelError for an id that is no token, and ValueError while a tree is pending.
+        ModelError for an id that is no token, and ValueError while a tree is pending. Where `stop` is set before the pass is
+        over, it may raise Preempted, with nothing read.
         """
         ...
 

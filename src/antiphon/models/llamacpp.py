@@ -28,6 +28,7 @@ import llama_cpp as lib
 from antiphon.cache import read_cached, write_cached
 from antiphon.core.distributions import Logits
 from antiphon.errors import CapacityError, ModelError, ProtocolError, UsageError
+from antiphon.models.base import Preempted, Stop
 from antiphon.models.branches import Pool
 from antiphon.models.canonical import canonical_tokens
 from antiphon.models.sequences import BATCH, ROWS, SequenceContext, full
@@ -43,6 +44,10 @@ _RECURRENT = (
     "keeps a recurrent state instead of a cache that can be rolled back, so rejected drafts could not be taken back: "
     "choose a transformer model"
 )
+_IS_SET = ctypes.cast(ctypes.CDLL("msvcrt" if os.name == "nt" else None).atoi, lib.ggml_abort_callback)
+"""What llama.cpp asks between the operations of a pass, with the address of a `Stop`'s flag: in C, for it must not wait for
+Python's lock, which the event loop holds just then."""
+_NEVER = lib.ggml_abort_callback()
 _MARK = "\n"
 """What a tokenizer that puts a space before text gets to put it before, in place of the text."""
 _log: list[str] = []
@@ -154,11 +159,21 @@ class LlamaModel:
         text: bytes = lib.llama_vocab_get_text(self._vocab, token)
         return text.decode(errors="replace")
 
-    def decode(self, tokens: Sequence[int], positions: Sequence[int], holders: Sequence[Sequence[int]], rows: int) -> Logits:
+    def decode(
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        holders: Sequence[Sequence[int]],
+        rows: int,
+        stop: Stop | None = None,
+    ) -> Logits:
         """One forward pass of at most BATCH tokens and ROWS rows."""
-        code = lib.llama_decode(self._context, self._batch.fill(tokens, positions, holders, rows))
+        batch = self._batch.fill(tokens, positions, holders, rows)
+        code = lib.llama_decode(self._context, batch) if stop is None else self._decode_unless(stop, batch)
         if code == 1:
             raise full(self)
+        if code == 2 and stop is not None:
+            raise Preempted
         if code != 0:
             raise ModelError(f"{self.name} could not evaluate a pass (llama.cpp code {code})")
         size = len(self.vocabulary)
@@ -167,6 +182,15 @@ class LlamaModel:
             pointer = lib.llama_get_logits_ith(self._context, len(tokens) - rows + row)
             logits[row] = np.ctypeslib.as_array(pointer, shape=(size,))
         return logits
+
+    def _decode_unless(self, stop: Stop, batch: Any) -> int:
+        flag = (ctypes.c_char * len(stop.flag)).from_buffer(stop.flag)
+        lib.llama_set_abort_callback(self._context, _IS_SET, ctypes.addressof(flag))
+        try:
+            code: int = lib.llama_decode(self._context, batch)
+            return code
+        finally:
+            lib.llama_set_abort_callback(self._context, _NEVER, None)
 
     def close(self) -> None:
         """Free the context and the model."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from antiphon.core.distributions import Logits
 from antiphon.errors import CapacityError, ModelError
-from antiphon.models.base import require_node, require_settled, require_tree
+from antiphon.models.base import Preempted, Stop, require_node, require_settled, require_tree
 from antiphon.models.branches import Branch, Growth, Tree
 from antiphon.vocabulary import Vocabulary
 
@@ -65,10 +65,17 @@ class Cells(Protocol):
         """The first position that the token after `length` others looks at in every layer that looks back at all."""
         ...
 
-    def decode(self, tokens: Sequence[int], positions: Sequence[int], holders: Sequence[Sequence[int]], rows: int) -> Logits:
+    def decode(
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        holders: Sequence[Sequence[int]],
+        rows: int,
+        stop: Stop | None = None,
+    ) -> Logits:
         """One forward pass of at most BATCH tokens; logits of the last `rows`, at most ROWS.
 
-        holders: the sequences that hold each token. Raises CapacityError, ModelError.
+        holders: the sequences that hold each token. Raises CapacityError, ModelError, and Preempted if `stop` is set in time.
         """
         ...
 
@@ -86,7 +93,7 @@ class SequenceContext:
         """Tokens read so far."""
         return self._length
 
-    def extend(self, tokens: Sequence[int], rows: int = 1) -> Logits:
+    def extend(self, tokens: Sequence[int], rows: int = 1, stop: Stop | None = None) -> Logits:
         """Read `tokens`; logits after each of the last `rows`, shape (rows, vocabulary)."""
         self._require_open()
         require_settled(len(self._tree), "extend")
@@ -97,9 +104,9 @@ class SequenceContext:
         try:
             for chunk, wanted in chunks(tokens, rows):
                 end = self._length + len(chunk)
-                found.append(self._model.decode(chunk, range(self._length, end), [self._holders] * len(chunk), wanted))
+                found.append(self._model.decode(chunk, range(self._length, end), [self._holders] * len(chunk), wanted, stop))
                 self._length = end
-        except (CapacityError, ModelError):
+        except (CapacityError, ModelError, Preempted):
             self.rewind(before)
             raise
         return _joined(found)

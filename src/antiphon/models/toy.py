@@ -12,7 +12,7 @@ import numpy as np
 
 from antiphon.core.distributions import Logits
 from antiphon.errors import CapacityError, ModelError
-from antiphon.models.base import require_node, require_settled, require_tree
+from antiphon.models.base import Preempted, Stop, require_node, require_settled, require_tree
 from antiphon.vocabulary import TokenKind, Vocabulary
 
 END = b""
@@ -123,10 +123,12 @@ class ToyContext:
         """Tokens read so far."""
         return len(self._tokens)
 
-    def extend(self, tokens: Sequence[int], rows: int = 1) -> Logits:
+    def extend(self, tokens: Sequence[int], rows: int = 1, stop: Stop | None = None) -> Logits:
         """Read `tokens`; logits after each of the last `rows`, shape (rows, vocabulary)."""
         require_settled(len(self._paths), "extend")
         self._check(tokens)
+        if stop is not None and stop.is_set:
+            raise Preempted
         self._tokens.extend(tokens)
         first = self.length - rows + 1
         found = [self._model.logits(self._tokens[:end]) for end in range(first, self.length + 1)]

@@ -7,6 +7,7 @@ runs give the same timeline. Nothing here can wait for sockets, processes or thr
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from antiphon.net.worker import Worker
@@ -80,6 +81,18 @@ class VirtualWorker(Worker):
                 return call()
             finally:
                 await asyncio.sleep(self._charged)
+
+    async def preemptible(self, call: Callable[[], Result | None], told: asyncio.Event) -> tuple[Result | None, float]:
+        """The result of `call`, or None where `told` is set before it is paid for; and what is left to pay then."""
+        async with self._turn:
+            self._charged, loop = 0.0, asyncio.get_running_loop()
+            result = call()
+            due = loop.time() + self._charged
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(due):
+                    await told.wait()
+                return None, due - loop.time()
+            return result, 0.0
 
     def timed(self, forward: Callable[[], Result], width: int, length: int) -> tuple[Result, float]:
         """A forward pass, and what is charged for it."""

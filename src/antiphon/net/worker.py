@@ -19,6 +19,13 @@ class Worker:
         """The result of `call`, once its turn has come. If the caller is cancelled, a call under way still ends."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
+    async def preemptible(self, call: Callable[[], Result | None], told: asyncio.Event) -> tuple[Result | None, float]:
+        """The result of `call`, and the seconds of a pass that were charged and not spent: none in real time.
+
+        A call that is to end early when `told` is set, with None, sees to that itself.
+        """
+        return await self.run(call), 0.0
+
     def timed(self, forward: Callable[[], Result], width: int, length: int) -> tuple[Result, float]:
         """A forward pass of `width` tokens that ends at `length` of them, and its seconds; called within `run`."""
         started = time.perf_counter()
