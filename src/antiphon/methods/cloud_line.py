@@ -37,8 +37,8 @@ class CloudLine:
         """The logarithm of what its passages weigh; None before it was said."""
         self.lost: AntiphonError | None = None
         """Why the cloud takes no part any more."""
-        self.ended = False
-        """Whether its line came to an end of its own."""
+        self.end_token: int | None = None
+        """With which its line came to an end of its own, if it did."""
         self.debt = WaitingDebt(options.debt())
         self.arrivals = Arrivals(options.wait)
         self.supplement: Supplement | None = None
@@ -103,7 +103,7 @@ class CloudLine:
         numbers, first = self._transcript.numbers, self._stray or 0
         self.epoch += 1
         self._proofs.clear()
-        self._stray, self.ended = None, False
+        self._stray, self.end_token = None, None
         self._expected = self._reported = len(numbers)
         self.arrivals.asked(now)
         tokens = numbers[first:]
@@ -125,7 +125,7 @@ class CloudLine:
         self._expected += 1
         self.arrivals.arrived(now)
         proof = self._read(message.payload)
-        self.ended = self._transcript.is_end(proof.draft)
+        self.end_token = proof.draft if self._transcript.is_end(proof.draft) else None
         numbers = self._transcript.numbers
         if message.step >= len(numbers):
             self._proofs[message.step] = proof
