@@ -142,14 +142,12 @@ def test_options_of_another_method() -> None:
     assert "the options of concord are MixtureOptions, not NoOptions" in sentence
 
 
-@pytest.mark.xfail(reason="with two clouds dragon ends in a ValueError, and drcg in an error of the protocol")
 @pytest.mark.parametrize("name", ["dragon", "drcg"])
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_methods_of_one_cloud_say_so(name: str, temperature: float) -> None:
     assert "one cloud" in refused(world(3, 2), question(name, temperature=temperature))
 
 
-@pytest.mark.xfail(reason="the session that was opened first is left open")
 def test_a_second_cloud_that_is_gone_leaves_no_session_with_the_first() -> None:
     async def run() -> None:
         async with world(3, 2, mend_seconds=0.0).ends() as (device, connections):
@@ -309,7 +307,6 @@ def test_a_cloud_that_is_wrong_ends_drcg_with_one_sentence(messages: tuple[m.Mes
     assert "came where" in sentence
 
 
-@pytest.mark.xfail(reason="drcg waits for its passages without end", raises=TimeoutError)
 def test_a_silent_cloud_does_not_hang_drcg() -> None:
     """One sentence is as good as an answer without the cloud's passages."""
     with suppress(LinkError):

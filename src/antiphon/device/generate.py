@@ -65,12 +65,11 @@ class Device:
         connections = [connection] if isinstance(connection, Connection) else list(connection or ())
         if not connections:
             raise UsageError(f"the method {method.name} needs a cloud: give --cloud ws://HOST:PORT")
+        require_clouds(method, len(connections))
         for one in connections:
             self._require_fit(method, one)
         if method.mixes:
             return await self._mixed(method, request, seed, connections, show)
-        if len(connections) > 1:
-            raise UsageError(f"the method {method.name} works with one cloud, not with {len(connections)}")
         return await self._together(method, request, seed, connections[0], show)
 
     async def _together(self, method: Method, request: Request, seed: int, connection: Connection, show: Show) -> Result:
@@ -157,6 +156,12 @@ class Device:
         if library is not None and library.scorer.scorer_id != welcome.scorer:
             sentence = "both ends must score passages alike to be weighed against each other; "
             raise UsageError(f"{sentence}this library has {library.scorer.scorer_id!r}, the cloud's {welcome.scorer!r}")
+
+
+def require_clouds(method: Method, count: int) -> None:
+    """Raise UsageError if these are more clouds than the method works with."""
+    if count > 1 and (method.one_cloud or not method.mixes):
+        raise UsageError(f"the method {method.name} works with one cloud, not with {count}")
 
 
 def _with_options(request: Request, method: Method) -> Request:

@@ -8,7 +8,7 @@ from pathlib import Path
 from antiphon.config import ModelConfig
 from antiphon.device.connection import Connection, connect
 from antiphon.device.disclosure import Disclosure, disclosing
-from antiphon.device.generate import Device
+from antiphon.device.generate import Device, require_clouds
 from antiphon.errors import UsageError
 from antiphon.methods import METHODS, MIXTURES, find
 from antiphon.methods.base import Method
@@ -18,9 +18,6 @@ from antiphon.retrieval.opening import open_library
 from antiphon.vocabulary import identity
 from antiphon.wire.messages import Envelope, Retrieved
 from antiphon.wire.session import Side
-
-ONE_CLOUD = ("dragon", "drcg")
-"""Methods that mix, but with one cloud only."""
 
 
 @asynccontextmanager
@@ -127,8 +124,7 @@ def _clouds(method: Method, urls: Sequence[str]) -> tuple[str, ...]:
         raise UsageError(f"the method {method.name} needs a cloud: give --cloud ws://HOST:PORT")
     if len(set(urls)) < len(urls):
         raise UsageError("a cloud is named twice, and its documents would count twice: name each once")
-    if len(urls) > 1 and method.name in ONE_CLOUD:
-        raise UsageError(f"the method {method.name} works with one cloud, not with {len(urls)}")
+    require_clouds(method, len(urls))
     return tuple(urls)
 
 

@@ -17,6 +17,9 @@ from antiphon.methods.mixture_options import MixtureOptions
 from antiphon.wire.messages import Evidence, Message, Progress, Realign, Retrieved, Supplement
 from antiphon.wire.scores import ScoreCodec
 
+UNANSWERED = 32
+"""Epochs without evidence of theirs at most: a cloud that stalls has room for twice as many messages."""
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
@@ -43,7 +46,7 @@ class CloudLine:
         self.arrivals = Arrivals(options.wait)
         self.supplement: Supplement | None = None
         """The answer to the last question."""
-        self.epoch = 0
+        self.epoch = self._answered = 0  # the last of which evidence came
         self._transcript, self._codec, self._options = transcript, codec, options
         self._dense, self._interval = dense, interval
         self._expected = self._reported = transcript.position  # the step of the next evidence; what the cloud was told
@@ -57,8 +60,8 @@ class CloudLine:
 
     @property
     def strays(self) -> bool:
-        """Whether it has to be told the right tokens."""
-        return self._stray is not None
+        """Whether it is to be told the right tokens now. Not if it was told often and has said nothing since: it stalls."""
+        return self._stray is not None and self.epoch - self._answered < UNANSWERED
 
     def lose(self, error: Exception) -> None:
         """Go on without it."""
@@ -118,7 +121,9 @@ class CloudLine:
         return Progress(shared)
 
     def _take_evidence(self, message: Evidence, now: float) -> None:
-        if message.epoch != self.epoch or self.strays:
+        if self._answered < message.epoch <= self.epoch:
+            self._answered = message.epoch
+        if message.epoch != self.epoch or self._stray is not None:
             return
         if message.step != self._expected:
             raise ProtocolError(f"evidence of step {message.step} came where {self._expected} was due", "out-of-turn")
