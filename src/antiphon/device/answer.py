@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from antiphon.methods.accounting import Bits, Work
 from antiphon.methods.effects import Consulted, Emit, Emitted, Exchanged, Finish, Kind
+from antiphon.retrieval.context import Looked
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Closed
 from antiphon.wire.session import Ledger
@@ -165,6 +166,8 @@ class Result:
     closed: Closed | None
     prompt_tokens: int | None
     closed_form: Bits | None = None
+    looked: Looked | None = None
+    """What the device found in its library, if the method reads it."""
 
     def as_json(self) -> dict[str, object]:
         """The figures by name; None where a figure does not exist for the method."""

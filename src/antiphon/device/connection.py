@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -237,7 +238,7 @@ class Connection:
         self.wire = WireSession(Side.DEVICE, Limits(), now=self._now(), header=header_bytes)
         self._pongs = asyncio.Queue()
         own = b"" if model is None else model.vocabulary.fingerprint
-        name = "" if model is None else model.name
+        name = "" if model is None else os.path.basename(model.name)  # of a path, nobody's business where the file lies
         await self.send(m.Hello(m.VERSION, f"antiphon/{__version__}", name, own))
         self.welcome = await self._expect(m.Welcome)
         self.wire.limits = self.welcome.limits
