@@ -22,12 +22,13 @@ OTHER = {"Fires": "A fire burned in the mill of the next village, too."}
 QUESTION = "when has the mill burned down"
 
 
-def make_library(file: Path, documents: Mapping[str, str], key_file: Path | None = None) -> Path:
+def make_library(file: Path, documents: Mapping[str, str], key_file: Path | None = None, embedder: Path | None = None) -> Path:
     """A library of one file of JSON lines, its first row the first document; encrypted if there is a key."""
     rows = file.with_suffix(".jsonl")
     rows.write_text("".join(json.dumps({"title": title, "text": text}) + "\n" for title, text in documents.items()))
-    with open_library(str(file), key_file=key_file, create=True) as library:
+    with open_library(str(file), key_file=key_file, embedder=embedder, create=True) as library:
         add(library, [rows], PassageOptions(), lambda done, total, name: None)
+        library.embed(lambda done, total: None)
     return file
 
 

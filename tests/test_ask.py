@@ -22,7 +22,11 @@ from antiphon.cli.marks import STYLES, Marking
 from antiphon.device.answer import Piece
 from antiphon.methods.effects import Kind
 from antiphon.methods.mixture_options import MixtureOptions
-from libraries import OTHER, PRIVATE, PUBLIC, QUESTION, make_library, serving_command, serving_toy
+from antiphon.retrieval.index import Found
+from antiphon.retrieval.sqlite import SqliteIndex
+from antiphon.retrieval.weights import BM25_TEMPERATURE, COSINE_TEMPERATURE
+from libraries import OTHER, PRIVATE, PUBLIC, QUESTION, make_library, serving_command, serving_toy, toy
+from tinyembedder import make_embedder
 
 ASK = [sys.executable, "-m", "antiphon", "ask"]
 MARKS = ("local", "certain", "confirmed", "changed")
@@ -113,6 +117,83 @@ def test_an_answer_with_its_marks_and_sources(folder: Path, asked: Asking, other
         r"ended by (end|length), seed 3\n",
         err,
     )
+
+
+def test_the_library_is_searched_once(folder: Path, asked: Asking, cloud: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is shown is what the answer was written with."""
+    searched: list[tuple[str, int]] = []
+    search = SqliteIndex.search
+
+    def counted(self: SqliteIndex, question: str, count: int) -> list[Found]:
+        searched.append((question, count))
+        return search(self, question, count)
+
+    monkeypatch.setattr(SqliteIndex, "search", counted)
+    for arguments, clouds in ((("--kept", "1"), (cloud,)), (("--kept", "1", "--method", "crcg"), ())):
+        searched.clear()
+        figures = asked.figures(*arguments, QUESTION, clouds=clouds)
+        assert searched == [(QUESTION, 1)]
+        assert [passage["title"] for passage in figures["passages"]["device"]] == ["Diary"]
+
+
+def test_the_temperature_of_weights_must_be_the_same(
+    folder: Path, asked: Asking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At both ends: the lower, the more the end with the better passage weighs."""
+    weights = []
+    for tau in ("1000", "2"):
+        served = ["--library", str(folder / "public.db"), "--weight-temperature", tau]
+        with serving_command("--model", "toy-cloud", *served) as (url, _):
+            figures = asked.figures("--weight-temperature", tau, "--method", "concord-nosystem", QUESTION, clouds=(url,))
+            weights.append(figures["weights"])
+            arguments = ["--cloud", url, "--model", "toy-cloud", "--library", str(folder / "private.db"), QUESTION]
+            assert run("ask", *arguments, monkeypatch=monkeypatch) == 2
+            complaint = capsys.readouterr().err
+            assert "both ends must score passages alike" in complaint
+            assert complaint.count("\n") == 1
+    assert weights[0]["device"] == pytest.approx(0.5, abs=0.01)
+    assert abs(weights[1]["device"] - 0.5) > abs(weights[0]["device"] - 0.5)
+
+
+def test_by_vectors_at_both_ends(
+    tmp_path: Path, asked: Asking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Passages that share no word with the question are found; who gives no embedder, or has no vectors, is told so."""
+    embedder = make_embedder(tmp_path / "embedder")
+    for name, text in (("own", "The physician sleeps."), ("public", "Take the pills twice a day.")):
+        make_library(tmp_path / f"{name}.db", {name: text}, embedder=embedder)
+    own, public = (["--library", str(tmp_path / f"{name}.db")] for name in ("own", "public"))
+    with serving_command("--model", "toy-cloud", *public, "--embedder", str(embedder)) as (url, _):
+        question = ["--cloud", url, "--model", "toy-cloud", *own, "which doctor", "--json"]
+        assert run("ask", "--embedder", str(embedder), *question, monkeypatch=monkeypatch) == 0
+        figures = json.loads(capsys.readouterr().out.splitlines()[-1])
+        (passage,) = figures["passages"]["device"]
+        assert passage["title"] == "own"
+        assert passage["score"] > 0.9, "the cosine"
+        assert figures["weights"]["device"] > 0.8
+        assert run("ask", *question, monkeypatch=monkeypatch) == 2
+        assert "both ends must score passages alike" in capsys.readouterr().err
+
+
+def test_serving_passages_without_vectors(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before a device asks in vain."""
+    arguments = ["--model", "toy-cloud", "--port", "0", "--library", str(folder / "public.db")]
+    assert run("serve", *arguments, "--embedder", str(make_embedder(tmp_path / "e")), monkeypatch=monkeypatch) == 2
+    sentence = "antiphon: 2 passages have no vectors yet: run `antiphon library update` with --embedder\n"
+    assert capsys.readouterr().err == sentence
+
+
+def test_only_the_name_of_the_models_file_is_told(
+    asked: Asking, cloud: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    model = toy(1)
+    model.name = "/home/ann/models/small.gguf"
+    monkeypatch.setattr("antiphon.device.session.load", lambda config: model)
+    asked.figures("--ledger", str(tmp_path / "ledger"), QUESTION, clouds=(cloud,))
+    hello = json.loads((tmp_path / "ledger").read_text().splitlines()[1])["message"]
+    assert (hello["type"], hello["model"]) == ("Hello", "small.gguf")
 
 
 def test_the_same_scores_at_both_ends_change_nothing(asked: Asking, cloud: str) -> None:
@@ -348,6 +429,8 @@ def test_the_help_shows_the_defaults_of_the_methods() -> None:
         option = get_args(parameter.annotation)[-1] if get_args(parameter.annotation) else None
         if isinstance(getattr(option, "show_default", None), str):
             shown[names.get(name, name)] = option.show_default
+    tau = get_args(inspect.signature(ask).parameters["weight_temperature"].annotation)[-1].help
+    assert f"Unless given {BM25_TEMPERATURE:g} by words, {COSINE_TEMPERATURE:g} by vectors" in tau
     assert set(shown) == set(MixtureOptions.__slots__) | set(MixtureOptions.__base__.__slots__)
     words = {"wait": "auto", "short": str(1000 * defaults.short)}
     assert shown == {name: words.get(name, str(getattr(defaults, name))) for name in shown}
@@ -382,6 +465,15 @@ NOBODY = ("--cloud", "ws://127.0.0.1:1")
         ((*HERE, *NOBODY, "--first", "0", "x"), "first must be 1 to 256, not 0"),
         ((*HERE, *NOBODY, "--realign", "never", "x"), "realign must be soft or hard, not 'never'"),
         ((*HERE, *NOBODY, "--kept", "0", "x"), "kept must be 1 to 64 passages, not 0"),
+        (
+            (*HERE, *NOBODY, "--embedder", "nowhere", "x"),
+            "nowhere holds no embedder: a folder with model.onnx and tokenizer.json",
+        ),
+        ((*HERE, *NOBODY, "--weight-temperature", "0", "x"), "the temperature of weights must be between 0.001 and 1,000,000"),
+        (
+            (*HERE, *NOBODY, "--weight-temperature", "nan", "x"),
+            "the temperature of weights must be between 0.001 and 1,000,000",
+        ),
         ((*HERE, *NOBODY, "--temperature", "-1", "x"), "temperature must be between 0 and 100, not -1.0"),
         ((*HERE, *NOBODY, "--ledger", "/dev/full", "x"), "the ledger /dev/full cannot be written (no space left on device)"),
         ((*HERE, *NOBODY, ""), "the prompt is empty"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.device.answer import Answer, TextStream
+from antiphon.device.answer import Answer, Piece, TextStream
 from antiphon.methods.effects import Emit, Emitted, Kind
 from antiphon.models.toy import toy_vocabulary
 from antiphon.vocabulary import identity
@@ -80,6 +80,16 @@ def test_a_stop_string_inside_an_accepted_run(stop: tuple[str, ...], text: str, 
 
 def test_the_end_token_adds_no_text() -> None:
     assert answer((), [[0], [4]]).text == "he"
+
+
+def test_what_was_held_back_has_the_mark_of_its_last_token() -> None:
+    """A stop string that does not come after all; half a character."""
+    found = Answer(identity(VOCABULARY), ("lo?",), started=0.0)
+    shown = found.take(Emit((Emitted(0, Kind.CONFIRMED), Emitted(1, Kind.CHANGED))), now=1.0)
+    shown += found.end()
+    assert shown == [Piece("he", Kind.CONFIRMED), Piece("l", Kind.CHANGED), Piece("l", Kind.CHANGED)]
+    nothing = Answer(identity(VOCABULARY), (), started=0.0)
+    assert nothing.end() == []
 
 
 def test_intervals() -> None:

@@ -461,6 +461,32 @@ def test_a_cloud_that_has_not_noticed_the_loss_has_room_soon() -> None:
     assert_same(broken(test, models=lambda: TOYS), whole)
 
 
+def test_room_is_waited_for_anew_after_each_loss() -> None:
+    """Twice for 20 s: together more than what one wait may take, but between them the answer went on."""
+    what = asked("dssd", prompt="x" * 2100, tokens=80)
+    whole, _ = written(what)
+
+    async def losing(network: Network) -> None:
+        for writing in (3.0, 4.0):  # reading the prompt takes 2.3 s
+            await asyncio.sleep(writing)
+            ours, theirs = network.newest
+            ours.cut_off()
+            await asyncio.sleep(20.0)
+            theirs.down()
+
+    async def test(device: Device, connection: Connection, network: Network) -> tuple[Result, float]:
+        task = asyncio.create_task(losing(network))
+        result = await device.generate(what, connection)
+        seconds = asyncio.get_running_loop().time()
+        await task
+        return result, seconds
+
+    result, seconds = broken(test, models=lambda: TOYS)
+    assert_same(result, whole)
+    assert result.answer.resumed == 2
+    assert seconds > 40.0
+
+
 def test_a_link_that_takes_nothing_any_more_but_says_nothing_either() -> None:
     """Sending fails before receiving does, as when a task that sends runs before the one that reads."""
     what = asked("dssd", tokens=20)
@@ -514,6 +540,18 @@ def test_the_ledger_is_the_sum_of_all_sessions(name: str) -> None:
         found, whole = total(result.ledger)
         assert found == number
         assert size + 2 * number <= whole <= size + 10 * number
+
+
+@pytest.mark.parametrize("name", ["cloud", "coupled", "dssd"])
+def test_what_the_cloud_did_is_not_known_where_a_session_was_lost(name: str) -> None:
+    """A lost session never tells; the last one's figures are not the answer's."""
+    whole, network = written(asked(name))
+    figures = ("cloud_passes_per_token", "cloud_ms_per_token", "rounding_tv")
+    assert all(whole.as_json()[figure] is not None for figure in figures)
+    middle, end = frames(network) // 2, frames(network)
+    for cut in ((middle, "before"), (end, "before")):
+        row = written(asked(name), cut)[0].as_json()
+        assert [row[figure] for figure in figures] == [None, None, None]
 
 
 # Several answers at once.

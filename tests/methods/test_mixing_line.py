@@ -11,7 +11,7 @@ from antiphon.core.scores import Report
 from antiphon.errors import LinkError, ProtocolError
 from antiphon.methods.arrivals import UNKNOWN, Arrivals
 from antiphon.methods.base import Transcript
-from antiphon.methods.cloud_line import CloudLine
+from antiphon.methods.cloud_line import UNANSWERED, CloudLine
 from antiphon.methods.mixture_options import MixtureOptions
 from antiphon.wire.messages import Evidence, Progress, Realign, Retrieved
 from antiphon.wire.scores import ScoreCodec
@@ -134,10 +134,27 @@ def test_soft_realigns_a_cloud_that_is_more_than_w_behind() -> None:
 def test_its_own_end_is_remembered_until_it_is_realigned() -> None:
     found, transcript = line()
     found.take(evidence(0, END), 0.0)
-    assert found.ended
+    assert found.end_token == END
     commit(found, transcript, 5)
     found.realign(0.0)
-    assert not found.ended
+    assert found.end_token is None
+
+
+def test_a_cloud_that_says_nothing_is_not_told_for_ever() -> None:
+    """After so many epochs it is left alone until evidence of one of them comes; then it is told all that it lacks."""
+    found, transcript = line(realign="hard")
+    for step in range(UNANSWERED + 5):
+        found.timed_out()
+        commit(found, transcript, step)
+        assert found.strays == (step < UNANSWERED)
+        if found.strays:
+            assert found.realign(0.0).count == 1
+    found.take(evidence(0, 0, epoch=UNANSWERED + 1), 0.0)  # of an epoch that never was
+    assert not found.strays
+    found.take(evidence(4, 4, epoch=4), 0.0)
+    assert (found.strays, found.proof(4)) == (True, None)
+    told = found.realign(0.0)
+    assert (told.epoch, told.step, told.count) == (UNANSWERED + 1, UNANSWERED, 5)
 
 
 def test_debt_by_what_came_of_waiting() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from antiphon.errors import CapacityError, RemoteError
@@ -353,6 +353,7 @@ def test_two_questions_at_once_over_one_connection(method: str) -> None:
     ),
     jitter=st.sampled_from([0, 30]),
 )
+@example(seed=79, questions=[("drdg-sw", 0.0, 3), ("concord", 0.0, 1)], jitter=0)
 def test_any_questions_in_any_order(seed: int, questions: list[tuple[str, float, int]], jitter: int) -> None:
     async def run() -> None:
         there = world(seed, links=[f"rtt=60ms,up=10Mbit,down=1Mbit,jitter={jitter}ms,handshakes=0"])

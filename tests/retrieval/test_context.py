@@ -41,7 +41,10 @@ def test_a_text_to_go_on_with_is_read_as_it_is() -> None:
 
 def test_the_best_are_kept_and_weighed() -> None:
     index = Fixed(("", "one", 3.0), ("", "two", 1.0), ("", "three", 0.5), temperature=2.0)
-    assert look(index, "who?", 2) == Looked(("one", "two"), pytest.approx(math.log(math.exp(1.5) + math.exp(0.5))))
+    looked = look(index, "who?", 2)
+    assert looked.passages == ("one", "two")
+    assert looked.log_mass == pytest.approx(math.log(math.exp(1.5) + math.exp(0.5)))
+    assert [(one.passage.text, one.score) for one in looked.found] == [("one", 3.0), ("two", 1.0)]
     assert index.asked == [("who?", 2)]
 
 

@@ -1,5 +1,6 @@
 """What several commands share: the types of their arguments, and the defaults that they show."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,6 +24,24 @@ DraftPrecision = Annotated[
 ]
 Precision = Annotated[int, typer.Option(help="Bits of a target probability on the wire: 16 (logarithms) or 32 (float32).")]
 Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
+LibraryKeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--library-key-file",
+        "--key-file",
+        help="A file with the key of an encrypted library; else ANTIPHON_LIBRARY_KEY has it.",
+    ),
+]
+LibraryEmbedder = Annotated[
+    Path | None,
+    typer.Option("--embedder", help="Search the library also by vectors: a folder with model.onnx and tokenizer.json."),
+]
+WeightTemperature = Annotated[
+    float | None,
+    typer.Option(
+        help="tau: the lower, the more do better passages weigh; equal at both ends. Unless given 8 by words, 0.3 by vectors."
+    ),
+]
 
 # Defaults live in the configuration; the command line only shows them.
 CHAIN, TREE, MODEL = CandidateOptions(), TreeOptions(), ModelConfig("any")

@@ -9,7 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from antiphon.cli.arguments import MODEL, AsJson, Context, Temperature, Threads
+from antiphon.cli.arguments import (
+    MODEL,
+    AsJson,
+    Context,
+    LibraryEmbedder,
+    LibraryKeyFile,
+    Temperature,
+    Threads,
+    WeightTemperature,
+)
 from antiphon.config import ModelConfig, Request, SamplingParams
 from antiphon.errors import UsageError
 
@@ -25,15 +34,12 @@ def ask(
     question: Annotated[str, typer.Argument(help="The question, or - to read it from stdin.")],
     cloud: Annotated[list[str] | None, typer.Option(help="A cloud's address; may be repeated.")] = None,
     model: Annotated[str | None, typer.Option(help="The device's model, of the same tokenizer as the cloud's.")] = None,
-    library: Annotated[str | None, typer.Option(help="The device's documents: a library's file.")] = None,
-    library_key_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--library-key-file",
-            "--key-file",
-            help="A file with the key of an encrypted library; else ANTIPHON_LIBRARY_KEY has it.",
-        ),
+    library: Annotated[
+        str | None, typer.Option(help="The device's documents: a library's file, or postgresql://USER@HOST/DATABASE.")
     ] = None,
+    library_key_file: LibraryKeyFile = None,
+    embedder: LibraryEmbedder = None,
+    weight_temperature: WeightTemperature = None,
     method: Annotated[
         str, typer.Option(help="concord, concord-nosystem, concord-nocomm, dragon, drdg-tw, drdg-sw, drcg or crcg.")
     ] = "concord",
@@ -84,6 +90,7 @@ def ask(
     from antiphon.cli.asked import answer, summary  # only now: what they need is slow to import
     from antiphon.device.session import MixingConfig
     from antiphon.methods.mixture_options import MixtureOptions
+    from antiphon.retrieval.options import SearchOptions
 
     given: dict[str, Any] = {"kept": kept, "form": form, "first": first, "asked": asked, "epsilon": epsilon, "delta": delta}
     given |= {"enough": enough, "rounds": _rounds(rounds, disclosure), "chunk": chunk, "chunks": chunks, "bound": bound}
@@ -94,7 +101,8 @@ def ask(
     text = _from_stdin(options.form) if question == "-" else question
     request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed)
     own_model = None if model is None else ModelConfig(model, context, threads)
-    config = MixingConfig(tuple(cloud or ()), own_model, library, library_key_file, ledger)
+    search = SearchOptions(temperature=weight_temperature)
+    config = MixingConfig(tuple(cloud or ()), own_model, library, library_key_file, ledger, embedder, search)
     figures = asyncio.run(answer(request, config, plain))
     typer.echo(summary(figures), err=True)
     if as_json:

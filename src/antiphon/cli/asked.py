@@ -26,9 +26,8 @@ async def answer(request: Request, config: MixingConfig, plain: bool) -> dict[st
         marking.explain()
         result = await ends.device.generate(request, ends.connections, marking.show)
         typer.echo()
-        sources = await _sources(request, ends)
         figures = result.as_json() | {"confirmed": _share(result, Kind.CONFIRMED), "lost": _lost(request, result)}
-        return figures | sources | {"marks": _marks(result, marking, ends.device.model)}
+        return figures | _sources(request, ends, result) | {"marks": _marks(result, marking, ends.device.model)}
 
 
 def summary(figures: Mapping[str, Any]) -> str:
@@ -61,15 +60,14 @@ def _counted(end: str, count: int | None, weights: Mapping[str, float]) -> str:
     return f"{count} {where}" + (f" (weight {weights[end]:.2f})" if end in weights else "")
 
 
-async def _sources(request: Request, ends: Mixing) -> dict[str, Any]:
+def _sources(request: Request, ends: Mixing, result: Result) -> dict[str, Any]:
     """Where the passages of this end stand, how many the clouds found, and what each end's weigh where they are weighed."""
-    library = ends.library
-    found = await ends.device.worker.run(lambda: library.search(request.prompt, request.options.kept))
+    looked = result.looked
     own = [
         {"source": one.passage.source, "place": str(one.passage.place), "title": one.passage.title, "score": one.score}
-        for one in found
+        for one in (looked.found if looked else ())
     ]
-    masses = {HERE: library.scorer.log_weight([one.score for one in found])}
+    masses = {} if looked is None else {HERE: looked.log_mass}
     masses |= {url: said.log_mass for url, said in ends.found.items()}
     weighed = issubclass(MIXTURES[request.method].device, MixingDevice)
     weights = dict(zip(masses, weights_of(list(masses.values())), strict=True)) if weighed else {}

@@ -115,6 +115,7 @@ def _read_stdin() -> str:
 
 def _summary(figures: dict[str, Any]) -> str:
     speed, rate = figures["tokens_per_s"], figures["acceptance_rate"]
+    passes = figures["cloud_passes_per_token"]
     parts = [
         f"{figures['method']}: {figures['tokens']} tokens",
         f"{speed:.1f} tokens/s" if speed else "",
@@ -123,7 +124,7 @@ def _summary(figures: dict[str, Any]) -> str:
         f"{figures['trips_per_round']:.2f} trips a round" if (figures["trips_per_round"] or 1) > 1 else "",
         f"{rate:.0%} of tested drafts accepted" if rate is not None else "",
         f"{figures['uplink_bits_per_token']:,.0f} bits up and {figures['downlink_bits_per_token']:,.0f} down a token",
-        f"{figures['cloud_passes_per_token']:.2f} cloud passes a token",
+        f"{passes:.2f} cloud passes a token" if passes is not None else "",
         f"ended by {figures['finish_reason']}",
         f"seed {figures['seed']}",
     ]

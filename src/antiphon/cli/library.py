@@ -21,7 +21,7 @@ from antiphon.retrieval.options import PassageOptions, Ranking, SearchOptions
 
 commands = typer.Typer(no_args_is_help=True, help="Keep documents that answers may use.")
 
-Library = Annotated[str, typer.Option(help="The library's file.")]
+Library = Annotated[str, typer.Option(help="The library: a file, or postgresql://USER@HOST/DATABASE, for `serve` mostly.")]
 KeyFile = Annotated[
     Path | None, typer.Option(help="A file with the key of an encrypted library; else ANTIPHON_LIBRARY_KEY has it.")
 ]

@@ -2,13 +2,13 @@
 
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from antiphon.cli.arguments import MODEL, Context, ModelName, Threads
+from antiphon.cli.arguments import MODEL, Context, LibraryEmbedder, LibraryKeyFile, ModelName, Threads, WeightTemperature
 from antiphon.config import ModelConfig, ServeConfig
+from antiphon.errors import UsageError
 
 _SERVE = ServeConfig()
 
@@ -19,15 +19,13 @@ def serve(
     port: int = _SERVE.port,
     context: Context = MODEL.context,
     threads: Threads = MODEL.threads,
-    library: Annotated[str | None, typer.Option(help="Documents for what `antiphon ask` runs: a library's file.")] = None,
-    library_key_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--library-key-file",
-            "--key-file",
-            help="A file with the key of an encrypted library; else ANTIPHON_LIBRARY_KEY has it.",
-        ),
+    library: Annotated[
+        str | None,
+        typer.Option(help="Documents for what `antiphon ask` runs: a library's file, or postgresql://USER@HOST/DATABASE."),
     ] = None,
+    library_key_file: LibraryKeyFile = None,
+    embedder: LibraryEmbedder = None,
+    weight_temperature: WeightTemperature = None,
 ) -> None:
     """Serve a cloud: the large model, for devices to connect to."""
     from antiphon.cloud.server import address, listen
@@ -35,14 +33,21 @@ def serve(
     from antiphon.cloud.service import Cloud
     from antiphon.models import load
     from antiphon.retrieval.opening import open_library
+    from antiphon.retrieval.options import SearchOptions
 
     config = ServeConfig(host, port)
     model_config = ModelConfig(model, context, threads)
     with ExitStack() as stack:
         index = None
         if library is not None:
-            index = stack.enter_context(open_library(library, key_file=library_key_file))
-            typer.echo(f"antiphon: {index.stats().passages:,} passages in {library}", err=True)
+            options = SearchOptions(temperature=weight_temperature)
+            opened = open_library(library, key_file=library_key_file, embedder=embedder, threads=threads, options=options)
+            index = stack.enter_context(opened)
+            stats = index.stats()
+            if embedder is not None and stats.vectors < stats.passages:
+                missing = stats.passages - stats.vectors
+                raise UsageError(f"{missing:,} passages have no vectors yet: run `antiphon library update` with --embedder")
+            typer.echo(f"antiphon: {stats.passages:,} passages in {library}", err=True)
         listener = stack.enter_context(listen(config))
         cloud = Cloud(load(model_config), library=index)
         typer.echo(f"antiphon: {cloud.model.name} listens on {address(listener)} (Ctrl-C stops it)")

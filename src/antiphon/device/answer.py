@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from antiphon.methods.accounting import Bits, Work
 from antiphon.methods.effects import Consulted, Emit, Emitted, Exchanged, Finish, Kind
+from antiphon.retrieval.context import Looked
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Closed
 from antiphon.wire.session import Ledger
@@ -74,6 +75,7 @@ class Answer:
         self._common = common
         self._stream = TextStream(stop)
         self._times: list[float] = []
+        self._last = Kind.LOCAL
 
     @property
     def stopped(self) -> bool:
@@ -103,12 +105,13 @@ class Answer:
         return Work(*by_kind, self.exchanged)
 
     def end(self) -> list[Piece]:
-        """The text that was held back, when nothing more comes."""
-        return self._show(b"", Kind.LOCAL, final=True)
+        """The text that was held back, when nothing more comes; it has the mark of the last token."""
+        return self._show(b"", self._last, final=True)
 
     def _take(self, token: Emitted, now: float) -> list[Piece]:
         self.numbers.append(token.number)
         self.kinds[token.kind] += 1
+        self._last = token.kind
         self._times.append(now)
         data = b"" if token.number in self._common.ends else self._common.pieces[token.number]
         return self._show(data, token.kind)
@@ -165,6 +168,8 @@ class Result:
     closed: Closed | None
     prompt_tokens: int | None
     closed_form: Bits | None = None
+    looked: Looked | None = None
+    """What the device found in its library, if the method reads it."""
 
     def as_json(self) -> dict[str, object]:
         """The figures by name; None where a figure does not exist for the method."""
@@ -195,8 +200,14 @@ class Result:
         return accepted / tested if tested else None
 
     @property
+    def costs_known(self) -> bool:
+        """Whether the cloud told what it all cost. It does at the end of a session, so not where one was lost."""
+        opened = self.ledger.setup.frames > 0
+        return not opened or (self.closed is not None and not self.answer.resumed)
+
+    @property
     def passes(self) -> int:
-        """Forward passes of the cloud, reading the prompt apart."""
+        """Forward passes of the cloud that it told of, reading the prompt apart."""
         return self.closed.passes if self.closed else 0
 
     @property
@@ -206,7 +217,7 @@ class Result:
 
     @property
     def compute_ms(self) -> float:
-        """Milliseconds that the cloud's model worked, reading the prompt included."""
+        """Milliseconds that the cloud's model worked, as far as it told, reading the prompt included."""
         return self.closed.compute_ms if self.closed else 0.0
 
     def _work(self) -> dict[str, object]:
@@ -226,9 +237,9 @@ class Result:
             "entries_per_draft_law": exchanged.entries / exchanged.draft_laws if exchanged.draft_laws else None,
             "cut_mass_per_draft_law": exchanged.cut / exchanged.draft_laws if exchanged.draft_laws else None,
             "target_laws": exchanged.laws,
-            "rounding_tv": self.closed.rounding if self.closed else None,
-            "cloud_passes_per_token": self.passes / committed,
-            "cloud_ms_per_token": self.compute_ms / committed,
+            "rounding_tv": self.closed.rounding if self.closed and self.costs_known else None,
+            "cloud_passes_per_token": self.passes / committed if self.costs_known else None,
+            "cloud_ms_per_token": self.compute_ms / committed if self.costs_known else None,
         }
 
     def _mixture(self) -> dict[str, object]:

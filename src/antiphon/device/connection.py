@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -30,6 +31,8 @@ MEND_SECONDS = 30.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 2.0
 """Between attempts; each pause is twice the one before."""
 
+LOST = "the link of this session was lost"
+
 Dial = Callable[[], Awaitable[Transport]]
 """Makes a new link to the same cloud. Raises LinkError if nobody answers."""
 
@@ -54,6 +57,8 @@ class DeviceSession:
     def __init__(self, connection: "Connection", number: int, inbox: "Inbox | None" = None, end: int = 0) -> None:
         self.number = number
         self.prompt_tokens: int | None = None
+        self.opened = False
+        """Whether the message that opens it has left."""
         self._connection = connection
         self._wire = connection.wire  # of the link that it was opened on: another one does not know it
         self._inbox: Inbox = asyncio.Queue() if inbox is None else inbox
@@ -68,8 +73,8 @@ class DeviceSession:
 
     async def send(self, message: m.Message) -> None:
         """Send to the cloud half. Raises LinkError if the link that it was opened on is gone."""
-        if self._connection.wire is not self._wire:
-            raise LinkError("the link of this session was lost")
+        if self.lost:
+            raise LinkError(LOST)
         await self._connection.send(message, self.number)
 
     async def receive(self, within: float | None = None) -> m.Message | None:
@@ -82,6 +87,11 @@ class DeviceSession:
         if isinstance(arrived, AntiphonError):
             raise arrived
         return arrived
+
+    @property
+    def lost(self) -> bool:
+        """Whether the link that it was opened on is gone, and another one there."""
+        return self._connection.wire is not self._wire
 
     @property
     def alive(self) -> bool:
@@ -172,7 +182,14 @@ class Connection:
             raise self._broken
         self._opened += 1
         session = self._sessions[self._opened] = DeviceSession(self, self._opened, inbox, end)
-        await session.send(opening)
+        try:
+            await session.send(opening)
+        except AntiphonError:
+            self._sessions.pop(session.number, None)
+            raise
+        if self._broken is not None or session.lost:  # while it was sent
+            raise self._broken or LinkError(LOST)
+        session.opened = True
         return session
 
     def has(self, session: int) -> bool:
@@ -221,7 +238,7 @@ class Connection:
         self.wire = WireSession(Side.DEVICE, Limits(), now=self._now(), header=header_bytes)
         self._pongs = asyncio.Queue()
         own = b"" if model is None else model.vocabulary.fingerprint
-        name = "" if model is None else model.name
+        name = "" if model is None else os.path.basename(model.name)  # of a path, nobody's business where the file lies
         await self.send(m.Hello(m.VERSION, f"antiphon/{__version__}", name, own))
         self.welcome = await self._expect(m.Welcome)
         self.wire.limits = self.welcome.limits
@@ -326,7 +343,8 @@ class Connection:
     def _break(self, error: AntiphonError) -> None:
         self._broken = self._broken or error
         for session in self._sessions.values():
-            session.deliver(error)
+            if session.opened:  # else whoever opens it is told: a new one may share its inbox
+                session.deliver(error)
         self._sessions.clear()
         self._pongs.put_nowait(error)
 

@@ -65,12 +65,11 @@ class Device:
         connections = [connection] if isinstance(connection, Connection) else list(connection or ())
         if not connections:
             raise UsageError(f"the method {method.name} needs a cloud: give --cloud ws://HOST:PORT")
+        require_clouds(method, len(connections))
         for one in connections:
             self._require_fit(method, one)
         if method.mixes:
             return await self._mixed(method, request, seed, connections, show)
-        if len(connections) > 1:
-            raise UsageError(f"the method {method.name} works with one cloud, not with {len(connections)}")
         return await self._together(method, request, seed, connections[0], show)
 
     async def _together(self, method: Method, request: Request, seed: int, connection: Connection, show: Show) -> Result:
@@ -88,28 +87,36 @@ class Device:
     async def _mixed(
         self, method: Method, request: Request, seed: int, connections: Sequence[Connection], show: Show
     ) -> Result:
-        common = connections[0].common
-        async with self._side(method, request, common, seed, len(connections)) as side:
+        common, looked = connections[0].common, await self._looked(method, request)
+        async with self._side(method, request, common, seed, looked, len(connections)) as side:
             answer = Answer(common, request.stop, now())
             mixture = Mixture(method, request, seed, side)
             finish = await mixture.run(connections, Host(self.worker, answer, show))
         token_ids = tuple(common.cloud_ids[answer.numbers].tolist())
-        closed, prompt_tokens = mixture.closed, mixture.prompt_tokens
-        return Result(method.name, method.exact, finish, answer, token_ids, seed, mixture.ledger, closed, prompt_tokens)
+        closed, prompt_tokens, ledger = mixture.closed, mixture.prompt_tokens, mixture.ledger
+        result = Result(method.name, method.exact, finish, answer, token_ids, seed, ledger, closed, prompt_tokens)
+        return replace(result, looked=looked)
 
     async def _alone(self, method: Method, request: Request, seed: int, show: Show) -> Result:
         if self.model is None:
             raise UsageError(f"the method {method.name} needs a model on the device: give --model")
         common = identity(self.model.vocabulary)
-        async with self._side(method, request, common, seed) as side:
+        looked = await self._looked(method, request) if method.mixes else None
+        async with self._side(method, request, common, seed, looked) as side:
             answer = Answer(common, request.stop, now())
             finish = await run_half(method.device(side, request.options).run(), Host(self.worker, answer, show))
         token_ids = tuple(answer.numbers)
-        return Result(method.name, method.exact, finish, answer, token_ids, seed, Ledger(), None, None)
+        return Result(method.name, method.exact, finish, answer, token_ids, seed, Ledger(), None, None, looked=looked)
 
     @asynccontextmanager
     async def _side(
-        self, method: Method, request: Request, common: CommonVocabulary, seed: int, clouds: int = 1
+        self,
+        method: Method,
+        request: Request,
+        common: CommonVocabulary,
+        seed: int,
+        looked: Looked | None = None,
+        clouds: int = 1,
     ) -> AsyncIterator[DeviceSide]:
         transcript, chance = Transcript(common.ends, request.max_tokens), PhiloxChance(seed)
         if not method.drafts:
@@ -119,7 +126,6 @@ class Device:
         if model is None:
             raise UsageError(f"the method {method.name} drafts on the device: give --model")
         chat = request.chat and model.chat_template is not None  # a drafter without a template drafts from the bare prompt
-        looked = await self._looked(method, request) if method.mixes else None
         text = request.prompt if looked is None else context(looked.passages, request.prompt, request.options.form)
         prompt = await self.worker.run(lambda: prompt_ids(model, text, chat=chat))
         opened = await self.worker.run(model.open)
@@ -157,6 +163,12 @@ class Device:
         if library is not None and library.scorer.scorer_id != welcome.scorer:
             sentence = "both ends must score passages alike to be weighed against each other; "
             raise UsageError(f"{sentence}this library has {library.scorer.scorer_id!r}, the cloud's {welcome.scorer!r}")
+
+
+def require_clouds(method: Method, count: int) -> None:
+    """Raise UsageError if these are more clouds than the method works with."""
+    if count > 1 and (method.one_cloud or not method.mixes):
+        raise UsageError(f"the method {method.name} works with one cloud, not with {count}")
 
 
 def _with_options(request: Request, method: Method) -> Request:

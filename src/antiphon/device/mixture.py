@@ -26,9 +26,9 @@ class Mixture:
 
     async def run(self, connections: Sequence[Connection], host: Host) -> Finish:
         """Write it to its end, then tell the clouds to stop."""
-        for end, connection in enumerate(connections):
-            host.sessions.append(await self._opened(connection, host, end))
         try:
+            for end, connection in enumerate(connections):
+                host.sessions.append(await self._opened(connection, host, end))
             return await run_half(self._method.device(self._side, self._request.options).run(), host)
         finally:
             await self._dismiss(host)
@@ -38,7 +38,11 @@ class Mixture:
         try:
             return await connection.open(asked, host.inbox, end)
         except LinkError as lost:  # it broke since the last answer
+            cloud = _identity(connection)
             await connection.mend(lost)
+            if _identity(connection) != cloud:
+                sentence = f"the cloud serves {connection.welcome.model} with other tokens or documents scored otherwise now"
+                raise ProtocolError(f"{sentence}: ask again") from lost
             return await connection.open(asked, host.inbox, end)
 
     async def _dismiss(self, host: Host) -> None:
@@ -52,10 +56,16 @@ class Mixture:
                 while any(session.alive for session in host.sessions) or not host.inbox.empty():
                     _, arrived = await host.inbox.get()
                     words += [arrived] if isinstance(arrived, Closed) else []
-        self.closed = _together(words) if len(words) == len(host.sessions) else None
+        self.closed = _together(words) if words and len(words) == len(host.sessions) else None
         for session in host.sessions:
             self.ledger += session.ledger()
-        self.prompt_tokens = host.sessions[0].prompt_tokens
+        self.prompt_tokens = host.sessions[0].prompt_tokens if host.sessions else None
+
+
+def _identity(connection: Connection) -> tuple[bytes, str, tuple[str, ...]]:
+    """What the device looked at before it asked this cloud."""
+    welcome = connection.welcome
+    return welcome.vocabulary, welcome.scorer, welcome.methods
 
 
 def _together(words: Sequence[Closed]) -> Closed:

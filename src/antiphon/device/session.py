@@ -8,19 +8,17 @@ from pathlib import Path
 from antiphon.config import ModelConfig
 from antiphon.device.connection import Connection, connect
 from antiphon.device.disclosure import Disclosure, disclosing
-from antiphon.device.generate import Device
+from antiphon.device.generate import Device, require_clouds
 from antiphon.errors import UsageError
 from antiphon.methods import METHODS, MIXTURES, find
 from antiphon.methods.base import Method
 from antiphon.models import load
 from antiphon.retrieval.index import Index
 from antiphon.retrieval.opening import open_library
+from antiphon.retrieval.options import SearchOptions
 from antiphon.vocabulary import identity
 from antiphon.wire.messages import Envelope, Retrieved
 from antiphon.wire.session import Side
-
-ONE_CLOUD = ("dragon", "drcg")
-"""Methods that mix, but with one cloud only."""
 
 
 @asynccontextmanager
@@ -45,13 +43,18 @@ async def using(method: str, url: str | None, config: ModelConfig | None) -> Asy
 
 @dataclass(frozen=True, slots=True)
 class MixingConfig:
-    """Where documents are mixed: addresses of clouds, the device's model, its library with the file of its key, its ledger."""
+    """Where documents are mixed: addresses of clouds, the device's model, its library with the file of its key, its ledger.
+
+    embedder: a folder as of `OnnxEmbedder`, to search by vectors too. search: how passages are ranked and weighed.
+    """
 
     clouds: tuple[str, ...]
     model: ModelConfig | None
     library: str | None
     key_file: Path | None = None
     ledger: Path | None = None
+    embedder: Path | None = None
+    search: SearchOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,9 @@ async def mixing(name: str, config: MixingConfig) -> AsyncIterator[Mixing]:
     if config.library is None:
         raise UsageError(f"the method {name} reads documents of the device: give --library FILE")
     async with AsyncExitStack() as stack:
-        library = stack.enter_context(open_library(config.library, key_file=config.key_file))
+        key_file, embedder, threads = config.key_file, config.embedder, config.model.threads
+        opened = open_library(config.library, key_file=key_file, embedder=embedder, threads=threads, options=config.search)
+        library = stack.enter_context(opened)
         ledger = stack.enter_context(disclosing(config.ledger, clouds))
         device = Device(load(config.model), library=library)
         stack.callback(device.close)
@@ -127,8 +132,7 @@ def _clouds(method: Method, urls: Sequence[str]) -> tuple[str, ...]:
         raise UsageError(f"the method {method.name} needs a cloud: give --cloud ws://HOST:PORT")
     if len(set(urls)) < len(urls):
         raise UsageError("a cloud is named twice, and its documents would count twice: name each once")
-    if len(urls) > 1 and method.name in ONE_CLOUD:
-        raise UsageError(f"the method {method.name} works with one cloud, not with {len(urls)}")
+    require_clouds(method, len(urls))
     return tuple(urls)
 
 

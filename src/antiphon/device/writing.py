@@ -54,15 +54,17 @@ class Writing:
     def _count_loss(self, lost: LinkError) -> None:
         """Raise it if the cloud is lost at the same place again and again."""
         position = self._side.transcript.position
-        self._in_vain = self._in_vain + 1 if self._lost_at == position else 0
-        self._lost_at = position
+        if self._lost_at < position:
+            self._lost_at, self._in_vain, self._refused_since = position, 0, None
+        else:
+            self._in_vain += 1
         self.answer.resumed += 1
         if self._in_vain >= IN_VAIN:
             raise lost
 
     async def _wait_for_room(self, refusal: RemoteError) -> None:
         """A cloud may still keep room for the session that was lost; it notices in a while. Raises any other refusal."""
-        since = self._refused_since = self._refused_since or now()
+        since = self._refused_since = now() if self._refused_since is None else self._refused_since
         if refusal.code != "busy" or not self.answer.resumed or now() - since > MEND_SECONDS:
             raise refusal
         await asyncio.sleep(1.0)

@@ -118,6 +118,7 @@ class Method:
     device works alone. options: the dataclass of its options; its defaults are the method's. bits: the closed form of what
     crosses the link, if there is one. coupled: with the same seed it writes the very tokens of `cloud`, at any temperature.
     mixes: both ends look into their libraries, and the device decides; its exactness is that of the dense mixture (METHODS 4).
+    one_cloud: it mixes with one cloud only; others with any number.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Method:
     bits: ClosedForm | None = None
     coupled: bool = False
     mixes: bool = False
+    one_cloud: bool = False
 
     def options_from(self, given: Mapping[str, object]) -> Any:
         """The options of this method, with those of `given` that it has. Raises UsageError for a value that does not fit."""

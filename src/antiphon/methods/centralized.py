@@ -4,14 +4,16 @@
 isolation, so it is a reference and nothing for documents that must not be shared.
 """
 
+from collections.abc import Generator
 from typing import Any
 
+from antiphon.errors import LinkError
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.device_only import DeviceOnly
 from antiphon.methods.effects import Half, Receive, Send, expect
 from antiphon.methods.evidence import mixing_of
-from antiphon.methods.mixture_options import MixtureOptions
-from antiphon.wire.messages import Passages, Retrieved
+from antiphon.methods.mixture_options import LONGEST_WAIT, MixtureOptions
+from antiphon.wire.messages import Message, Passages, Retrieved
 
 
 class SharedDevice(DeviceOnly):
@@ -25,9 +27,15 @@ class SharedDevice(DeviceOnly):
 
     def run(self) -> Half:
         """Read, then write alone."""
-        expect((yield Receive()), Retrieved)
-        self._mixing.reread(expect((yield Receive()), Passages).texts)
+        expect((yield from self._next()), Retrieved)
+        self._mixing.reread(expect((yield from self._next()), Passages).texts)
         return (yield from super().run())
+
+    def _next(self) -> Generator[Any, Any, Message]:
+        message: Message | None = yield Receive(LONGEST_WAIT)
+        if message is None:
+            raise LinkError(f"the cloud sent no passages within {LONGEST_WAIT:g} s: ask again, or use crcg, which needs none")
+        return message
 
 
 class SharingCloud:
@@ -46,5 +54,12 @@ class SharingCloud:
 
 CRCG = Method("crcg", "the device's documents, one context", False, DeviceOnly, None, options=MixtureOptions, mixes=True)
 DRCG = Method(
-    "drcg", "all documents on the device, one context", False, SharedDevice, SharingCloud, options=MixtureOptions, mixes=True
+    "drcg",
+    "all documents on the device, one context",
+    False,
+    SharedDevice,
+    SharingCloud,
+    options=MixtureOptions,
+    mixes=True,
+    one_cloud=True,
 )

@@ -17,6 +17,9 @@ from antiphon.methods.mixture_options import MixtureOptions
 from antiphon.wire.messages import Evidence, Message, Progress, Realign, Retrieved, Supplement
 from antiphon.wire.scores import ScoreCodec
 
+UNANSWERED = 32
+"""Epochs without evidence of theirs at most: a cloud that stalls has room for twice as many messages."""
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
@@ -37,13 +40,13 @@ class CloudLine:
         """The logarithm of what its passages weigh; None before it was said."""
         self.lost: AntiphonError | None = None
         """Why the cloud takes no part any more."""
-        self.ended = False
-        """Whether its line came to an end of its own."""
+        self.end_token: int | None = None
+        """With which its line came to an end of its own, if it did."""
         self.debt = WaitingDebt(options.debt())
         self.arrivals = Arrivals(options.wait)
         self.supplement: Supplement | None = None
         """The answer to the last question."""
-        self.epoch = 0
+        self.epoch = self._answered = 0  # the last of which evidence came
         self._transcript, self._codec, self._options = transcript, codec, options
         self._dense, self._interval = dense, interval
         self._expected = self._reported = transcript.position  # the step of the next evidence; what the cloud was told
@@ -57,8 +60,8 @@ class CloudLine:
 
     @property
     def strays(self) -> bool:
-        """Whether it has to be told the right tokens."""
-        return self._stray is not None
+        """Whether it is to be told the right tokens now. Not if it was told often and has said nothing since: it stalls."""
+        return self._stray is not None and self.epoch - self._answered < UNANSWERED
 
     def lose(self, error: Exception) -> None:
         """Go on without it."""
@@ -103,7 +106,7 @@ class CloudLine:
         numbers, first = self._transcript.numbers, self._stray or 0
         self.epoch += 1
         self._proofs.clear()
-        self._stray, self.ended = None, False
+        self._stray, self.end_token = None, None
         self._expected = self._reported = len(numbers)
         self.arrivals.asked(now)
         tokens = numbers[first:]
@@ -118,14 +121,16 @@ class CloudLine:
         return Progress(shared)
 
     def _take_evidence(self, message: Evidence, now: float) -> None:
-        if message.epoch != self.epoch or self.strays:
+        if self._answered < message.epoch <= self.epoch:
+            self._answered = message.epoch
+        if message.epoch != self.epoch or self._stray is not None:
             return
         if message.step != self._expected:
             raise ProtocolError(f"evidence of step {message.step} came where {self._expected} was due", "out-of-turn")
         self._expected += 1
         self.arrivals.arrived(now)
         proof = self._read(message.payload)
-        self.ended = self._transcript.is_end(proof.draft)
+        self.end_token = proof.draft if self._transcript.is_end(proof.draft) else None
         numbers = self._transcript.numbers
         if message.step >= len(numbers):
             self._proofs[message.step] = proof

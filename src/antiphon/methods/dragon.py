@@ -77,7 +77,14 @@ class DragonCloud(DraftingCloud):
 
 
 DRAGON = Method(
-    "dragon", "both ends draft ahead, all scores down", True, DragonDevice, DragonCloud, options=MixtureOptions, mixes=True
+    "dragon",
+    "both ends draft ahead, all scores down",
+    True,
+    DragonDevice,
+    DragonCloud,
+    options=MixtureOptions,
+    mixes=True,
+    one_cloud=True,
 )
 DRDG_TW = Method(
     "drdg-tw",

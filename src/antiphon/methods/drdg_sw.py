@@ -1,17 +1,21 @@
 """`drdg-sw`: two whole answers, mixed once, position by position (METHODS 4; CONCORD's baseline).
 
 Each end writes its own answer behind its own documents; the cloud sends all scores of all steps of its line, and the device
-mixes the two at every position, each behind its own tokens. Not the mixture of METHODS 4: after the first difference the ends
-speak of different answers.
+mixes the two at every position, each behind its own tokens. An end whose answer is over goes on saying "end of sequence" with
+certainty. This is not the mixture of METHODS 4: after the first difference the ends speak of different answers.
 """
 
 from collections.abc import Generator
 from typing import Any
 
+import numpy as np
+
 from antiphon.core.distributions import Probs
+from antiphon.core.scores import SCORES
 from antiphon.errors import LinkError
 from antiphon.methods.base import CloudSide, Method
-from antiphon.methods.effects import Consulted, Emit, Emitted, Finish, Half, Kind
+from antiphon.methods.cloud_line import CloudLine, Proof
+from antiphon.methods.effects import Consulted, Emit, Emitted, Half, Kind
 from antiphon.methods.evidence import DenseCloud
 from antiphon.methods.mixing import MixingDevice
 from antiphon.methods.mixture_options import LONGEST_WAIT, MixtureOptions
@@ -26,39 +30,56 @@ class SequenceDevice(MixingDevice):
 
     def run(self) -> Half:
         """Write the answer."""
+        transcript = self.side.transcript
         yield from self.meet()
         laws = yield from self._own()
-        for position, law in enumerate(laws):
-            if (finish := self.side.transcript.finish) is not None:
-                return finish
-            yield from self._mix(position, law)
-        return self.side.transcript.finish or Finish.END  # the device's own answer ended there
+        while transcript.finish is None:
+            yield from self._mix(laws[min(transcript.position, len(laws) - 1)])
+        return transcript.finish
 
     def _own(self) -> Generator[Any, Any, list[Probs]]:
-        """The laws of the device's own answer, to its end."""
+        """The laws of the device's own answer, as long as it may be, or up to its end; then the last one is that of the end."""
         transcript, laws, own = self.side.transcript, list[Probs](), list[int]()
-        while len(laws) < transcript.remaining and not (own and transcript.is_end(own[-1])):
-            if (found := (yield from self.drafter.law(own))) is None:
-                break
-            laws.append(found[1])
-            own.append(self.certificate(found[1], [], len(own)).local_token)
+        while len(laws) < transcript.remaining:
+            laws.append((yield from self.scored(own)))
+            own.append(self.certificate(laws[-1], [], len(own)).local_token)
+            if transcript.is_end(own[-1]):
+                return [*laws, _certain(own[-1], len(laws[-1]))]
         return laws
 
-    def _mix(self, position: int, law: Probs) -> Generator[Any, Any, None]:
-        yield from self.until(lambda line: line.ended or line.proof(position) is not None, self.partners(), LONGEST_WAIT)
+    def _mix(self, law: Probs) -> Generator[Any, Any, None]:
+        position = self.side.transcript.position
+
+        def heard(line: CloudLine) -> bool:
+            return line.end_token is not None or line.proof(position) is not None
+
+        yield from self.until(heard, self.partners(), LONGEST_WAIT)
         for line in self.partners():
-            if not line.ended and line.proof(position) is None:
+            if not heard(line):
                 line.lose(LinkError("the cloud is silent"))
-        lines = [line for line in self.partners() if line.proof(position) is not None]
+        lines = self.partners()
         certificate = self.certificate(law, lines, position)
         token, kind, consulted = certificate.local_token, Kind.LOCAL, None
-        proofs = {end: proof for end, line in enumerate(lines) if (proof := line.proof(position)) is not None}
-        if proofs:
+        if lines:
+            proofs = {end: line.proof(position) or _over(line, len(law)) for end, line in enumerate(lines)}
             mixed, effort = yield from self.decide(certificate, law, proofs, lines)
             kind = Kind.CONFIRMED if mixed == token else Kind.CHANGED
             token, consulted = mixed, Consulted(0.0, effort, all(proof.draft == mixed for proof in proofs.values()))
         self.side.transcript.commit(token)
         yield Emit((Emitted(token, kind),), consulted=consulted)
+
+
+def _over(line: CloudLine, size: int) -> Proof:
+    """What a cloud says behind the end of its own answer: it sends nothing there."""
+    assert line.end_token is not None
+    return Proof(line.end_token, SCORES.codes(_certain(line.end_token, size)))
+
+
+def _certain(token: int, size: int) -> Probs:
+    """The law that knows no other token."""
+    law = np.zeros(size)
+    law[token] = 1.0
+    return law
 
 
 class SequenceCloud(DenseCloud):

@@ -248,7 +248,11 @@ class MixingDevice:
         prepared, self._prepared = self._prepared, None
         if prepared is not None and prepared[0] == self.side.transcript.numbers:
             return prepared[1]
-        if (found := (yield from self.drafter.law([]))) is None:
+        return (yield from self.scored([]))
+
+    def scored(self, numbers: list[int]) -> Generator[Any, Any, Probs]:
+        """The device's own law after the committed tokens and these. Raises CapacityError."""
+        if (found := (yield from self.drafter.law(numbers))) is None:
             raise CapacityError("the device's context is full: ask for fewer tokens or passages, or give --context more")
         return found[1]
 

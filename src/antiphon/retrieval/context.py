@@ -12,16 +12,20 @@ Form = Literal["question", "text"]
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """Passages as text, best first, and the logarithm of what they weigh together (log h; -inf for none)."""
+    """Passages as text, best first, and the logarithm of what they weigh together (log h; -inf for none).
+
+    found: what of the library they are.
+    """
 
     passages: tuple[str, ...]
     log_mass: float
+    found: tuple[Found, ...] = ()
 
 
 def look(library: Index, prompt: str, kept: int) -> Looked:
     """The `kept` best passages for a prompt."""
     found = library.search(prompt, kept)
-    return Looked(tuple(map(_text, found)), library.scorer.log_weight([one.score for one in found]))
+    return Looked(tuple(map(_text, found)), library.scorer.log_weight([one.score for one in found]), tuple(found))
 
 
 def context(passages: Sequence[str], prompt: str, form: Form) -> str:

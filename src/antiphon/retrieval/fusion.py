@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 CONSTANT = 60
 """As in Cormack, Clarke and Buettcher, SIGIR 2009."""
+DEPTH = 10
+"""Passages of each ranking that are fused at least; deeper lowered recall on Natural Questions."""
 
 
 def fused(rankings: Sequence[Sequence[int]]) -> list[int]:

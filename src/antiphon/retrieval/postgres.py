@@ -17,15 +17,14 @@ from antiphon.errors import UsageError
 from antiphon.retrieval import postgres_tables as tables
 from antiphon.retrieval.documents import Place
 from antiphon.retrieval.embedding import Embedder, passage_text
-from antiphon.retrieval.fusion import fused
+from antiphon.retrieval.fusion import DEPTH, fused
 from antiphon.retrieval.index import Found, Source, Stats
 from antiphon.retrieval.options import PassageOptions, Ranking, SearchOptions
 from antiphon.retrieval.passages import Passage
 from antiphon.retrieval.postgres_server import Server, ServerLostError
 from antiphon.retrieval.postings import Tokenizer, best, unpacked
-from antiphon.retrieval.weights import Scorer, bm25_scale, bm25_scorer, cosine_scorer
+from antiphon.retrieval.weights import bm25_scale, scorer_of
 
-_FUSION_DEPTH = 10  # as in the SQLite index
 _BATCH, _VECTOR_BATCH = 2000, 128
 _SPARE, _LEAST_LOOK, _MOST_LOOK = 10, 200, 1000  # vectors that a search looks at; the last is pgvector's bound
 _ADD_SOURCE = """INSERT INTO antiphon.sources (path, size, modified_ns, digest, words, overlap)
@@ -75,7 +74,7 @@ class PostgresIndex:
         self._embedder = embedder
         self._ranking: Ranking = options.ranking or ("lexical" if embedder is None else "hybrid")
         self._scaled = options.scaled
-        self.scorer = self._scorer(options)
+        self.scorer = scorer_of(self._ranking, None if embedder is None else embedder.identity, options)
         self._server, self._tokenizer = Server(url), Tokenizer()
         try:
             tables.prepare(self._server, create)
@@ -167,13 +166,6 @@ class PostgresIndex:
         ((sources, passages, vectors, embedder, size),) = self._server.rows(_STATS)
         return Stats(sources, passages, vectors, embedder, size, self.scorer.scorer_id)
 
-    def _scorer(self, options: SearchOptions) -> Scorer:
-        if self._ranking == "lexical":
-            return bm25_scorer(options.scaled, options.temperature)
-        if self._embedder is None:
-            raise UsageError(f"{self._ranking} ranking needs an embedder: give --embedder DIR, or --ranking lexical")
-        return cosine_scorer(self._embedder.identity, options.temperature)
-
     def _remove(self, path: str, with_vectors: bool) -> int:
         statement = "DELETE FROM antiphon.sources WHERE path = %s RETURNING id, passages, all_words"
         rows = self._server.rows(statement, (path,))
@@ -218,7 +210,7 @@ class PostgresIndex:
             raise UsageError(f"{missing} passages have no vectors yet: run `antiphon library update` with --embedder")
         if not totals.vectors:
             return []
-        depth = max(count, _FUSION_DEPTH) if self._ranking == "hybrid" else count
+        depth = max(count, DEPTH) if self._ranking == "hybrid" else count
         cosines = self._nearest(query, depth)
         chosen = list(cosines)
         if self._ranking == "hybrid":

@@ -12,11 +12,11 @@ from antiphon.errors import UsageError
 from antiphon.retrieval.database import Database
 from antiphon.retrieval.documents import Place
 from antiphon.retrieval.embedding import Embedder, passage_text
-from antiphon.retrieval.fusion import fused
+from antiphon.retrieval.fusion import DEPTH, fused
 from antiphon.retrieval.index import Found, Source, Stats
 from antiphon.retrieval.options import PassageOptions, Ranking, SearchOptions
 from antiphon.retrieval.passages import Passage
-from antiphon.retrieval.weights import Scorer, bm25_scale, bm25_scorer, cosine_scorer
+from antiphon.retrieval.weights import bm25_scale, scorer_of
 from antiphon.retrieval.words import TITLE_WEIGHT, TOKENIZER, expression, indexed
 
 _VERSION = 1
@@ -31,8 +31,6 @@ CREATE TABLE vectors (passage INTEGER PRIMARY KEY, vector BLOB NOT NULL);
 CREATE VIRTUAL TABLE words USING fts5 (title, text, content='', tokenize='TOKENIZER');
 INSERT INTO words (words, rank) VALUES ('rank', 'bm25(TITLE_WEIGHT, 1.0)')
 """
-_FUSION_DEPTH = 10
-"""Passages of each ranking that are fused at least; deeper lowered recall on Natural Questions."""
 _BATCH = 128
 _LEFTOVERS, _EMBEDDER = "leftovers", "embedder"
 
@@ -54,7 +52,7 @@ class SqliteIndex:
         self._embedder = embedder
         self._ranking: Ranking = options.ranking or ("lexical" if embedder is None else "hybrid")
         self._scaled = options.scaled
-        self.scorer = self._scorer(options)
+        self.scorer = scorer_of(self._ranking, None if embedder is None else embedder.identity, options)
         self._kept: tuple[tuple[int, int], dict[str, Any]] | None = None
         self._database = Database(path, _schema(), _VERSION, key, create)
         try:
@@ -143,13 +141,6 @@ class SqliteIndex:
         embedder, size = self._fact(_EMBEDDER), self._database.bytes
         return Stats(sources, self._passages(), vectors, embedder, size, self.scorer.scorer_id)
 
-    def _scorer(self, options: SearchOptions) -> Scorer:
-        if self._ranking == "lexical":
-            return bm25_scorer(options.scaled, options.temperature)
-        if self._embedder is None:
-            raise UsageError(f"{self._ranking} ranking needs an embedder: give --embedder DIR, or --ranking lexical")
-        return cosine_scorer(self._embedder.identity, options.temperature)
-
     def _require_same_embedder(self, path: Path) -> None:
         known = self._fact(_EMBEDDER)
         if self._embedder is not None and known not in ("", self._embedder.identity):
@@ -177,7 +168,7 @@ class SqliteIndex:
     def _by_vectors(self, question: str, count: int) -> list[tuple[int, float]]:
         """Ids and cosines; by cosine, or fused with the ranking by words."""
         numbers, cosines = self._cosines(question)
-        depth = max(count, _FUSION_DEPTH) if self._ranking == "hybrid" else count
+        depth = max(count, DEPTH) if self._ranking == "hybrid" else count
         nearest = np.lexsort((numbers, -cosines))[:depth]
         chosen = [int(number) for number in numbers[nearest]]
         if self._ranking == "hybrid":

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from antiphon.errors import UsageError
 from antiphon.retrieval import words
+from antiphon.retrieval.options import Ranking, SearchOptions
 
 BM25_TEMPERATURE = 8.0
 COSINE_TEMPERATURE = 0.3
@@ -70,3 +72,12 @@ def bm25_scorer(scaled: bool, temperature: float | None) -> Scorer:
 def cosine_scorer(embedder: str, temperature: float | None) -> Scorer:
     """The cosine of question and passage under the embedder of this identity."""
     return Scorer(f"cosine {embedder}", COSINE_TEMPERATURE if temperature is None else temperature)
+
+
+def scorer_of(ranking: Ranking, embedder: str | None, options: SearchOptions) -> Scorer:
+    """How an index with this ranking scores. embedder: its identity, if there is one. Raises UsageError if one is missing."""
+    if ranking == "lexical":
+        return bm25_scorer(options.scaled, options.temperature)
+    if embedder is None:
+        raise UsageError(f"{ranking} ranking needs an embedder: give --embedder DIR, or --ranking lexical")
+    return cosine_scorer(embedder, options.temperature)
