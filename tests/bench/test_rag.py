@@ -16,7 +16,7 @@ from antiphon.bench.rag import Plan, Report, cases_of, run
 from antiphon.bench.rag_answers import Desk, Setting, Step, Written, steps
 from antiphon.bench.rag_ends import VirtualEnds
 from antiphon.bench.rag_figures import Figures, cdf, quantile
-from antiphon.bench.rag_forced import FORCED, forced
+from antiphon.bench.rag_forced import forced
 from antiphon.bench.rag_memory import SharedModel
 from antiphon.bench.rag_page import page
 from antiphon.bench.rag_rows import parse_row
@@ -183,8 +183,8 @@ def test_a_forced_answer_is_the_text(data: Path) -> None:
     model = SharedModel(Reader(0, pieces=toy_pieces(order=1)))
     with libraries(task, data) as found:
         ends = VirtualEnds((model, model), found)
-        request = Request("when did rain", FORCED, MixtureOptions(), SamplingParams(temperature=0.0), len(text), seed=1)
-        result = ends.write(request, parse_link("concord"), PROFILES["4090d-1.7b"], {FORCED: forced("concord", text)})
+        request = Request("when did rain", "concord", MixtureOptions(), SamplingParams(temperature=0.0), len(text), seed=1)
+        result = ends.write(request, parse_link("concord"), PROFILES["4090d-1.7b"], {"concord": forced("concord", text)})
     assert result.token_ids == text
     assert {step.kind for step in steps(result.answer)} & {Kind.CONFIRMED, Kind.CHANGED}
 
@@ -253,8 +253,15 @@ def test_tables_and_page_say_the_same(data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_in_real_time_over_sockets(data: Path) -> None:
-    rows = rows_of(run(plan(data, "crcg,drdg-tw,concord", links=("concord@20",), real=True, examples=2)))
+@pytest.mark.parametrize("task", ["nq", "wikitext"])
+def test_in_real_time_as_two_processes(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cloud's process has the library that it should have: what is written is the mixture of both."""
+    monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path / "cache"))
+    asked = plan(write_rag_data(tmp_path), "crcg,drdg-tw,concord", task, ("concord@20",), real=True, examples=2)
+    reader = ModelConfig("toy-reader")
+    rows = rows_of(run(replace(asked, setting=replace(asked.setting, models=(reader, reader)))))
+    assert rows["crcg"].different is not None
+    assert rows["crcg"].different.mean > 0
     assert rows["drdg-tw"].different is not None
     assert rows["drdg-tw"].different.mean == 0
     gaps = rows["drdg-tw"].between_tokens_s()
