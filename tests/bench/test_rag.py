@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from antiphon.bench.kept import KeptFile
 from antiphon.bench.rag import Plan, Report, cases_of, run
 from antiphon.bench.rag_answers import Desk, Setting, Step, Written, steps
 from antiphon.bench.rag_ends import VirtualEnds
-from antiphon.bench.rag_figures import Figures, cdf, quantile
+from antiphon.bench.rag_figures import Figures, cdf, consulted, quantile
 from antiphon.bench.rag_forced import forced
 from antiphon.bench.rag_memory import SharedModel
 from antiphon.bench.rag_page import page
@@ -118,6 +119,12 @@ def test_figures_add_up(data: Path) -> None:
         assert one.tokens_per_s.mean == pytest.approx(
             sum(answer.tokens for answer in one.answers) / sum(answer.seconds for answer in one.answers)
         )
+        shown = one.steps()
+        if one.share(consulted).mean:
+            assert shown["certified_of_consulted"].mean + shown["forced_of_consulted"].mean == pytest.approx(1)
+        seconds = sum(answer.times[-1] - answer.times[0] for answer in one.answers)  # of two whole answers mixed there are none
+        decoded = sum(answer.tokens - 1 for answer in one.answers)
+        assert one.decoding_per_s.mean == pytest.approx(decoded / seconds if seconds else 0)
     assert rows["dragon"].speedup is not None
     assert rows["dragon"].speedup.mean == 1
     assert rows["crcg"].bytes.mean == rows["crcg"].messages.mean == 0
@@ -279,6 +286,24 @@ def test_the_command(data: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert [row["row"] for row in found["settings"][0]["rows"]] == ["crcg", "concord+first=2"]
     assert "concord+first=2" in (data / "page.html").read_text()
+
+
+def test_every_figure_is_printed(data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless rows are named: all methods, and beside them the paper's own form, the fast gate and the lossy packing."""
+    monkeypatch.setenv("COLUMNS", "160")
+    for task in ("nq", "wikitext"):
+        command = ["antiphon", "bench", "rag", "--data", str(data), "--task", task, "--questions", "1", "--tokens", "3"]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit):
+            main()
+        shown = capsys.readouterr().out
+        for row in (*ROWS.split(","), "dragon top-p", "concord as printed", "concord fast"):
+            assert len(re.findall(rf"^ {row}  +\S", shown, re.MULTILINE)) == 3
+        quality = ("F1", "exact") if task == "nq" else ("perplexity", "policy")
+        for heading in (*quality, "queries/s", "tokens/s", "first ms", "between ms", "p50/p90", "not dense", "bytes up"):
+            assert heading in shown
+        for heading in ("bytes down", "messages", "consulted", "changed", "certified", "forced"):
+            assert heading in shown
 
 
 def test_what_a_person_can_mend(data: Path) -> None:

@@ -6,6 +6,7 @@ from antiphon.bench.rag_figures import Figures, at_once, consulted, quantile
 from antiphon.bench.rag_tables import spread
 from antiphon.bench.reproduce.concord import DELAYED, FAST, LETTER, LINK, LOSSY, NATIVE, RATED, Report
 from antiphon.bench.reproduce.pages import Claim
+from antiphon.bench.truncation import Mean
 from antiphon.methods.effects import Kind
 
 STRONGER = (
@@ -61,7 +62,12 @@ def _speed(report: Report) -> list[Claim]:
 
 def _times(ours: Figures, theirs: Figures) -> str:
     fast, slow = (one.queries_per_s if one.is_answered else one.tokens_per_s for one in (ours, theirs))
-    return f"{fast.mean / slow.mean:.2f}"
+    return times(fast, slow)
+
+
+def times(ours: Mean, theirs: Mean) -> str:
+    """How many times as much."""
+    return f"{ours.mean / theirs.mean:.2f}" if theirs.mean else "-"
 
 
 def _bytes(report: Report) -> list[Claim]:
@@ -127,8 +133,12 @@ def _machines(report: Report) -> list[Claim]:
         timed = [report.timed_rows(task, link) for link in (NATIVE, DELAYED)]
         slow = [report.rows(task, link, slow_device=True) for link in (NATIVE, DELAYED)]
         ours, modelled = (" and ".join(_times(rows["concord"], rows["dragon"]) for rows in pairs) for pairs in (timed, slow))
+        read = " and ".join(times(rows["concord"].decoding_per_s, rows["dragon"].decoding_per_s) for rows in timed)
         sizes = ", ".join(f"{rows['concord'].bytes.mean:.0f}" for rows in timed)
-        here = f"As two processes in real time {ours} times, {sizes} bytes a token; with a device like the paper's {modelled}"
+        here = (
+            f"As two processes in real time {ours} times, once the prompt is read {read}; {sizes} bytes a token. With a device "
+            f"like the paper's, in virtual time, {modelled}"
+        )
         why = "The device's own pass is what a token waits for." if task == "nq" else ""
         found.append(Claim(f"two machines, {task}: native, delayed", paper, here, why))
     return found
