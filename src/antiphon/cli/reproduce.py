@@ -110,6 +110,18 @@ def concord(
     _reproduce("concord", asked, run, claims, page, as_json)
 
 
+@reproduce.command()
+def picture(
+    figures: Annotated[Path, typer.Argument(help="What `reproduce x-cosd` wrote: x-cosd.json.")],
+    file: Annotated[Path, typer.Argument(help="The SVG file to write.")],
+) -> None:
+    """Draw a reproduction of X-CoSD: tokens a second by downlink and by round trip."""
+    from antiphon.bench.picture import write_picture
+    from antiphon.bench.reproduce.xcosd_picture import panels
+
+    write_picture(file, *panels(figures))
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     data: Path

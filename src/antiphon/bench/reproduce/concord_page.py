@@ -160,8 +160,8 @@ def _machines(report: Report) -> Iterator[Html]:
         "Times: of the throughput of `dragon`. Real time: the device and its cloud are two processes of this machine, each at "
         "its own speed; without a GPU reading the prompt takes most of a short answer, so what follows it stands beside. They "
         f"meet over the link of `antiphon link`. Slow device: in virtual time, the device's passes take {SLOWER:g} times as "
-        f"long as the cloud's, as the paper says of its own. Native: {parse_link(NATIVE).source}. The paper does not tell its other "
-        f"link; here it is `{DELAYED}`."
+        f"long as the cloud's, as the paper says of its own. Native: {parse_link(NATIVE).source}. The paper does not tell "
+        f"its other link; here it is `{DELAYED}`."
     )
 
 
