@@ -164,7 +164,8 @@ caption { text-align: left; padding-bottom: .3rem; }
 th, td { padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
 td:first-child { white-space: nowrap; }
 th { font-weight: 600; white-space: pre-line; vertical-align: bottom; }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+td.number { white-space: nowrap; }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr)); gap: 1.2rem 1.6rem; }
 figure { margin: .8rem 0; min-width: 0; }
 figcaption { margin-top: .3rem; }
