@@ -34,6 +34,7 @@ LEAD = (
 )
 SIX = ("crcg", "drcg", "drdg-sw", "drdg-tw", "dragon", "concord")
 """The methods of the paper's figures 3 and 4."""
+THEIRS = "the\N{NO-BREAK SPACE}paper"
 ABLATION = ("dragon", "concord-nosystem", "concord-nocomm", "concord")
 
 
@@ -88,7 +89,7 @@ def beside(rows: Mapping[str, Figures], columns: Sequence[Column]) -> Html:
     headings = [
         heading
         for column in columns
-        for heading in ([f"{column.name}\nthe paper"] if column.theirs else []) + [f"{column.name}\nhere"]
+        for heading in ([f"{column.name}\n{THEIRS}"] if column.theirs else []) + [f"{column.name}\nhere"]
     ]
     cells = [[name, *(cell for column in columns for cell in _cells(column, name, one))] for name, one in rows.items()]
     return table(["", *headings], cells)
@@ -154,8 +155,13 @@ def _machines(report: Report) -> Iterator[Html]:
                 cells = [*_measured(real[row], real["dragon"]), *_modelled(slow[row])]
                 found.append([f"{task}, {name}", row, theirs, paper.TWO_MACHINES_BYTES[row], *cells])
     real_time = ("times", "tokens/s", "times,\nprompt read", "tokens/s,\nprompt read", "bytes\na token")
-    here = [*(f"{what}\nreal time" for what in real_time), *(f"{what}\nslow device" for what in ("times", "tokens/s"))]
-    yield table(["", "", "times\nthe paper", "bytes a token\nthe paper", *here], found, texts=2)
+    here = [
+        *(f"{what}\nreal\N{NO-BREAK SPACE}time" for what in real_time),
+        *(f"{what}\nslow\N{NO-BREAK SPACE}device" for what in ("times", "tokens/s")),
+    ]
+    yield table(
+        ["", "", "times\nthe\N{NO-BREAK SPACE}paper", "bytes a token\nthe\N{NO-BREAK SPACE}paper", *here], found, texts=2
+    )
     yield note(
         "Times: of the throughput of `dragon`. Real time: the device and its cloud are two processes of this machine, each at "
         "its own speed; without a GPU reading the prompt takes most of a short answer, so what follows it stands beside. They "
