@@ -31,9 +31,10 @@ types: $(READY)
 imports: $(READY)
 	@$(BIN)/lint-imports --no-cache
 
-# The picture of the README, from a real run.
+# The pictures of the README: from a real run, and from the figures of one.
 picture: $(MODELS)
 	@$(BIN)/antiphon demo --picture docs/demo.svg
+	@$(BIN)/antiphon reproduce picture docs/results/x-cosd.json docs/speed.svg
 
 $(READY): pyproject.toml tools/install.sh
 	@PYTHON="$(PYTHON)" sh tools/install.sh

@@ -74,7 +74,8 @@ def test_every_command_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Mo
             continue  # this test runs under `make test`; the package is tested in test_package.py
         script.append(command)
         if command.endswith("&"):
-            script += ["job=$!", 'trap "kill $job" EXIT', "sleep 15"]
-    done = subprocess.run(["bash", "-c", "\n".join(script)], capture_output=True, text=True, timeout=400)
+            script += ["trap 'kill $(jobs -p)' EXIT", "sleep 15"]
+    done = subprocess.run(["bash", "-c", "\n".join(script)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "the very tokens of cloud" in done.stdout
+    assert "The old mill burned down on the night of 3 August 1911." in done.stdout

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,8 @@ from antiphon.bench.kept import KeptFile
 from antiphon.bench.rag import Plan, Report, cases_of, run
 from antiphon.bench.rag_answers import Desk, Setting, Step, Written, steps
 from antiphon.bench.rag_ends import VirtualEnds
-from antiphon.bench.rag_figures import Figures, cdf, quantile
-from antiphon.bench.rag_forced import FORCED, forced
+from antiphon.bench.rag_figures import Figures, cdf, consulted, quantile
+from antiphon.bench.rag_forced import forced
 from antiphon.bench.rag_memory import SharedModel
 from antiphon.bench.rag_page import page
 from antiphon.bench.rag_rows import parse_row
@@ -118,6 +119,12 @@ def test_figures_add_up(data: Path) -> None:
         assert one.tokens_per_s.mean == pytest.approx(
             sum(answer.tokens for answer in one.answers) / sum(answer.seconds for answer in one.answers)
         )
+        shown = one.steps()
+        if one.share(consulted).mean:
+            assert shown["certified_of_consulted"].mean + shown["forced_of_consulted"].mean == pytest.approx(1)
+        seconds = sum(answer.times[-1] - answer.times[0] for answer in one.answers)  # of two whole answers mixed there are none
+        decoded = sum(answer.tokens - 1 for answer in one.answers)
+        assert one.decoding_per_s.mean == pytest.approx(decoded / seconds if seconds else 0)
     assert rows["dragon"].speedup is not None
     assert rows["dragon"].speedup.mean == 1
     assert rows["crcg"].bytes.mean == rows["crcg"].messages.mean == 0
@@ -183,8 +190,8 @@ def test_a_forced_answer_is_the_text(data: Path) -> None:
     model = SharedModel(Reader(0, pieces=toy_pieces(order=1)))
     with libraries(task, data) as found:
         ends = VirtualEnds((model, model), found)
-        request = Request("when did rain", FORCED, MixtureOptions(), SamplingParams(temperature=0.0), len(text), seed=1)
-        result = ends.write(request, parse_link("concord"), PROFILES["4090d-1.7b"], {FORCED: forced("concord", text)})
+        request = Request("when did rain", "concord", MixtureOptions(), SamplingParams(temperature=0.0), len(text), seed=1)
+        result = ends.write(request, parse_link("concord"), PROFILES["4090d-1.7b"], {"concord": forced("concord", text)})
     assert result.token_ids == text
     assert {step.kind for step in steps(result.answer)} & {Kind.CONFIRMED, Kind.CHANGED}
 
@@ -253,8 +260,15 @@ def test_tables_and_page_say_the_same(data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_in_real_time_over_sockets(data: Path) -> None:
-    rows = rows_of(run(plan(data, "crcg,drdg-tw,concord", links=("concord@20",), real=True, examples=2)))
+@pytest.mark.parametrize("task", ["nq", "wikitext"])
+def test_in_real_time_as_two_processes(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cloud's process has the library that it should have: what is written is the mixture of both."""
+    monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path / "cache"))
+    asked = plan(write_rag_data(tmp_path), "crcg,drdg-tw,concord", task, ("concord@20",), real=True, examples=2)
+    reader = ModelConfig("toy-reader")
+    rows = rows_of(run(replace(asked, setting=replace(asked.setting, models=(reader, reader)))))
+    assert rows["crcg"].different is not None
+    assert rows["crcg"].different.mean > 0
     assert rows["drdg-tw"].different is not None
     assert rows["drdg-tw"].different.mean == 0
     gaps = rows["drdg-tw"].between_tokens_s()
@@ -272,6 +286,24 @@ def test_the_command(data: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert [row["row"] for row in found["settings"][0]["rows"]] == ["crcg", "concord+first=2"]
     assert "concord+first=2" in (data / "page.html").read_text()
+
+
+def test_every_figure_is_printed(data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless rows are named: all methods, and beside them the paper's own form, the fast gate and the lossy packing."""
+    monkeypatch.setenv("COLUMNS", "160")
+    for task in ("nq", "wikitext"):
+        command = ["antiphon", "bench", "rag", "--data", str(data), "--task", task, "--questions", "1", "--tokens", "3"]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit):
+            main()
+        shown = capsys.readouterr().out
+        for row in (*ROWS.split(","), "dragon top-p", "concord as printed", "concord fast"):
+            assert len(re.findall(rf"^ {row}  +\S", shown, re.MULTILINE)) == 3
+        quality = ("F1", "exact") if task == "nq" else ("perplexity", "policy")
+        for heading in (*quality, "queries/s", "tokens/s", "first ms", "between ms", "p50/p90", "not dense", "bytes up"):
+            assert heading in shown
+        for heading in ("bytes down", "messages", "consulted", "changed", "certified", "forced"):
+            assert heading in shown
 
 
 def test_what_a_person_can_mend(data: Path) -> None:

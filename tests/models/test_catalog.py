@@ -43,7 +43,7 @@ def test_the_package_loads_no_model_library() -> None:
     assert run(code).stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("name", ["toy-cloud", "toy-device"])
+@pytest.mark.parametrize("name", ["toy-cloud", "toy-device", "toy-reader"])
 def test_toys_need_no_file(name: str) -> None:
     assert isinstance(load(ModelConfig(name)), ToyModel)
 

@@ -35,7 +35,7 @@ def test_the_two_named_toys_number_and_merge_differently() -> None:
 
 
 def test_an_unknown_toy_is_a_sentence() -> None:
-    with pytest.raises(ModelError, match=r"no toy model 'toy-train': use toy-cloud or toy-device"):
+    with pytest.raises(ModelError, match=r"no toy model 'toy-train': use toy-cloud, toy-device or toy-reader"):
         named_toy("toy-train")
 
 
@@ -102,3 +102,11 @@ def test_the_end_is_the_empty_piece_wherever_it_stands() -> None:
     vocabulary = toy_vocabulary((b"a", b"", b"b"))
     assert (vocabulary.end, vocabulary.ends) == (1, (1,))
     assert vocabulary.canonical.tolist() == [True, False, True]
+
+
+def test_a_reader_minds_all_that_it_has_read() -> None:
+    reader, again = named_toy("toy-reader"), named_toy("toy-reader")
+    one, other = (reader.tokenize(text) for text in ("a mill burned", "the mill burned"))
+    assert not np.array_equal(reader.logits(one), reader.logits(other))
+    np.testing.assert_array_equal(reader.logits(one), again.logits(one))
+    assert reader.vocabulary.fingerprint == named_toy("toy-cloud").vocabulary.fingerprint

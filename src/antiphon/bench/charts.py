@@ -14,8 +14,8 @@ from antiphon.bench.page import Html
 WIDTH, HEIGHT = 430, 290
 """Of a chart, in its own units: a narrow screen shows them about as large as they are."""
 LEFT, RIGHT, TOP, BOTTOM = 50, 14, 10, 44
-LETTER = 6.6
-"""The width of a letter, on average."""
+LETTER = 7.3
+"""The width of a letter, on average in names with wide ones, of a wide font."""
 SHAPES = ("circle", "square", "triangle", "diamond")
 
 
@@ -98,7 +98,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 def lines(series: Sequence[Series], x: Axis, y: Axis) -> Html:
     """Curves over a common x."""
-    legend, top = _legend([(one.name, one.colour) for one in series if one.name], TOP)
+    legend, top = _legend([(one.name, one.colour, one.hollow) for one in series if one.name], TOP)
     places = [point for one in series for point in one.points]
     ranges = [end for one in series for pair in one.ranges for end in pair]
     across = _Scale(x, [place for place, _ in places], LEFT, WIDTH - RIGHT)
@@ -153,14 +153,14 @@ def _mark(x: float, y: float, colour: int, hollow: bool, tells: str) -> str:
     return f"{opening}<title>{escape(tells)}</title></{opening[1:].split()[0]}>"
 
 
-def _legend(entries: Iterable[tuple[str, int]], top: float, width: float = WIDTH) -> tuple[list[str], float]:
+def _legend(entries: Iterable[tuple[str, int, bool]], top: float, width: float = WIDTH) -> tuple[list[str], float]:
     """Names with their marks, in as many rows as they need, and where the chart begins below them."""
     parts, x, y = [], 8.0, top + 6
-    for name, colour in dict.fromkeys(entries):
+    for name, colour, hollow in dict.fromkeys(entries):
         wide = 22 + LETTER * len(name)
         if x + wide > width and x > 8:
             x, y = 8.0, y + 18
-        parts += [_mark(x + 5, y, colour, False, name), _text(x + 14, y + 4, name)]
+        parts += [_mark(x + 5, y, colour, hollow, name), _text(x + 14, y + 4, name)]
         x += wide
     return parts, y + 18 if parts else top
 
@@ -176,7 +176,7 @@ class Bar:
 
 def bars(rows: Sequence[Bar], parts: Sequence[str], label: str) -> Html:
     """Stacked bars, one a row. One that is much longer than the others is broken off, and its number says how long it is."""
-    legend, top = _legend([(name, colour) for colour, name in enumerate(parts) if len(parts) > 1], TOP)
+    legend, top = _legend([(name, colour, False) for colour, name in enumerate(parts) if len(parts) > 1], TOP)
     left = 14 + LETTER * max((len(row.name) for row in rows), default=0)
     written = 10 + LETTER * max((len(row.written) for row in rows), default=0)
     longest = _longest([sum(row.values) for row in rows])

@@ -30,10 +30,11 @@ async def virtual_ends(
 ) -> AsyncIterator[tuple[Device, Connection]]:
     """A device and its connection to a cloud; to be used within `net.virtual.run_virtual`. The models stay open.
 
-    libraries: the device's, then the cloud's.
+    methods: besides those that mix documents; one of the same name takes its place on the device. libraries: the device's, then
+    the cloud's.
     """
     cloud = Cloud(cloud_model, None, methods, VirtualWorker(compute.verify.seconds), libraries[1])
-    device = Device(device_model, {**methods, **MIXTURES}, VirtualWorker(compute.draft.seconds), libraries[0])
+    device = Device(device_model, {**MIXTURES, **methods}, VirtualWorker(compute.draft.seconds), libraries[0])
     serving: set[asyncio.Task[None]] = set()
 
     async def dial() -> Transport:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 
 from antiphon.config import ModelConfig
 from antiphon.device.connection import Connection, connect
@@ -12,10 +13,11 @@ from antiphon.errors import LinkError, ModelError
 
 
 @contextmanager
-def cloud_process(config: ModelConfig) -> Iterator[str]:
-    """A cloud in a process of its own; gives its address once it listens."""
+def cloud_process(config: ModelConfig, library: Path | None = None) -> Iterator[str]:
+    """A cloud in a process of its own; gives its address once it listens. Raises ModelError if it does not start."""
     command = [sys.executable, "-m", "antiphon", "serve", "--model", config.name, "--port", "0"]
     command += ["--context", str(config.context), "--threads", str(config.threads)]
+    command += [] if library is None else ["--library", str(library)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
     try:
         yield _address(process)

@@ -134,13 +134,16 @@ _VIEWPORT = (
     '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">'
 )
 
-_STYLE = (
-    """
+COLOURS = """
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1f2328; --faint: #5b6470; --line: #d9dee4; --panel: #f6f8fa;
   --c0: #0072b2; --c1: #d55e00; --c2: #008a66; --c3: #b0528c; --c4: #8a6a00; --c5: #3a8fc4; --c6: #6b57b8; --c7: #6b7280; }
 @media (prefers-color-scheme: dark) { :root {
   --paper: #14171b; --ink: #e6e9ed; --faint: #9aa4b0; --line: #333b45; --panel: #1c2127;
   --c0: #56b4e9; --c1: #f28e4b; --c2: #35c79a; --c3: #e58fc4; --c4: #e0b84a; --c5: #8fcdf2; --c6: #ab9bf0; --c7: #a3acb8; } }
+"""
+"""Of pages and pictures, in light and dark."""
+
+_PAGE_STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
 main { max-width: 72rem; margin: 0 auto; padding: 1.25rem 1rem 3rem; }
@@ -161,7 +164,8 @@ caption { text-align: left; padding-bottom: .3rem; }
 th, td { padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
 td:first-child { white-space: nowrap; }
 th { font-weight: 600; white-space: pre-line; vertical-align: bottom; }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+td.number { white-space: nowrap; }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr)); gap: 1.2rem 1.6rem; }
 figure { margin: .8rem 0; min-width: 0; }
 figcaption { margin-top: .3rem; }
@@ -169,7 +173,9 @@ svg { display: block; width: 100%; height: auto; }
 details { margin: .6rem 0; }
 summary { cursor: pointer; }
 """
-    + "".join(f".s{place} {{ stroke: var(--c{place}); }} .f{place} {{ fill: var(--c{place}); }}\n" for place in range(8))
+
+CHART_STYLE = (
+    "".join(f".s{place} {{ stroke: var(--c{place}); }} .f{place} {{ fill: var(--c{place}); }}\n" for place in range(8))
     + """svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
 svg .small { font-size: 11px; }
 svg .quiet { fill: var(--faint); }
@@ -182,3 +188,6 @@ svg .halo { stroke: var(--paper); stroke-width: 1; }
 svg .pale { opacity: .45; }
 """
 )
+"""Of charts, wherever they are."""
+
+_STYLE = COLOURS + _PAGE_STYLE + CHART_STYLE

@@ -19,11 +19,11 @@ from antiphon.bench.compute import Compute
 from antiphon.bench.kept import KeptFile
 from antiphon.bench.quality import spread
 from antiphon.bench.rag_answers import Case, Desk, Setting, Written
-from antiphon.bench.rag_ends import RealEnds, VirtualEnds
+from antiphon.bench.rag_ends import Ends, RealEnds, VirtualEnds
 from antiphon.bench.rag_figures import Figures
 from antiphon.bench.rag_memory import SharedModel
 from antiphon.bench.rag_rows import BASELINE, Row
-from antiphon.bench.rag_tasks import Example, libraries
+from antiphon.bench.rag_tasks import Example, libraries, library_files
 from antiphon.errors import UsageError
 from antiphon.models import load
 from antiphon.models.base import Model
@@ -141,18 +141,24 @@ def _write(plan: Plan, examples: Sequence[Example], models: tuple[Model, Model],
 @contextmanager
 def _desk(plan: Plan, models: tuple[Model, Model]) -> Iterator[Desk]:
     """Where answers are written. Models that are one are shared by both ends."""
+    setting = plan.setting
     shared = [SharedModel(model) for model in dict.fromkeys(models)]
     device, cloud = shared[0], shared[-1]
-    with libraries(plan.setting.task, plan.data) as found:
-        ends = RealEnds(models, found) if plan.setting.real else VirtualEnds((device, cloud), found)
-        yield Desk(plan.setting, ends, (device, cloud), found)
+    with ExitStack() as stack:
+        found = stack.enter_context(libraries(setting.task, plan.data))
+        if setting.real:
+            file = library_files(setting.task, plan.data)[1]
+            ends: Ends = stack.enter_context(RealEnds(models[0], found[0], setting.models[1], file))
+        else:
+            ends = VirtualEnds((device, cloud), found)
+        yield Desk(setting, ends, (device, cloud), found)
         for model in shared:
             model.forget()
 
 
 @contextmanager
 def _models(setting: Setting) -> Iterator[tuple[Model, Model]]:
-    """The device's and the cloud's; one, where both are the same and nothing runs at the same time."""
+    """The device's and the cloud's; one, where both are the same. In real time the cloud's process has one of its own."""
     with ExitStack() as stack:
 
         def opened(place: int) -> Model:
@@ -161,5 +167,4 @@ def _models(setting: Setting) -> Iterator[tuple[Model, Model]]:
             return model
 
         device = opened(0)
-        same = setting.models[0] == setting.models[1] and not setting.real
-        yield device, device if same else opened(1)
+        yield device, device if setting.models[0] == setting.models[1] else opened(1)

@@ -10,7 +10,7 @@ from antiphon import __version__
 from antiphon.bench.compute import Compute
 from antiphon.bench.rag_dense import Reference
 from antiphon.bench.rag_ends import Ends
-from antiphon.bench.rag_forced import ALONE, FORCED, forced, nats, stepwise
+from antiphon.bench.rag_forced import ALONE, forced, nats, stepwise
 from antiphon.bench.rag_memory import SharedModel
 from antiphon.bench.rag_rows import Row
 from antiphon.bench.rag_tasks import Example, RagTask
@@ -173,8 +173,8 @@ class Desk:
         kinds: Sequence[Kind] = []
         if stepwise(row.method):
             seed = setting.answer_seed(example)
-            request = Request(example.prompt, FORCED, row.options, setting.sampling, len(text), seed=seed)
-            led = self._ends.write(request, case.link, case.compute, {FORCED: forced(row.method, text)})
+            request = Request(example.prompt, row.method, row.options, setting.sampling, len(text), seed=seed)
+            led = self._ends.write(request, case.link, case.compute, {row.method: forced(row.method, text)})
             kinds = [step.kind for step in steps(led.answer)]
         teacher, policy = nats(self._reference(example, row), row.method, text, kinds)
         return (teacher, policy, float(len(text))), sum(kind in ALONE for kind in kinds)

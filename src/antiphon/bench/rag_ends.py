@@ -1,16 +1,17 @@
-"""Both ends of `antiphon bench rag`, each with its library: in virtual time, or really, over sockets and an emulated link."""
+"""Both ends of `antiphon bench rag`, each with its library: in virtual time, or really, as two processes over a link."""
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
 
 from antiphon.bench.compute import Compute
 from antiphon.bench.ends import virtual_ends
-from antiphon.bench.local import connected
-from antiphon.cloud.server import serving
-from antiphon.cloud.service import Cloud
-from antiphon.config import Request, ServeConfig
+from antiphon.bench.local import cloud_process, connected
+from antiphon.config import ModelConfig, Request
 from antiphon.device.answer import Result
 from antiphon.device.generate import Device
 from antiphon.methods import METHODS, MIXTURES
@@ -27,8 +28,8 @@ from antiphon.retrieval.index import Index
 class Ends(Protocol):
     """What writes answers."""
 
-    def write(self, request: Request, link: Link, compute: Compute, more: Mapping[str, Method]) -> Result:
-        """One answer over a link of its own. more: methods besides the usual ones."""
+    def write(self, request: Request, link: Link, compute: Compute, instead: Mapping[str, Method]) -> Result:
+        """One answer over a link of its own. instead: what the device takes for a method of that name."""
         ...
 
 
@@ -39,45 +40,52 @@ class VirtualEnds:
     models: tuple[Model, Model]
     libraries: tuple[Index, Index]
 
-    def write(self, request: Request, link: Link, compute: Compute, more: Mapping[str, Method]) -> Result:
+    def write(self, request: Request, link: Link, compute: Compute, instead: Mapping[str, Method]) -> Result:
         """One answer, at the speed of `compute`."""
-        return run_virtual(self._answer(request, link, compute, {**METHODS, **more}))
+        return run_virtual(self._answer(request, link, compute, {**METHODS, **instead}))
 
     async def _answer(self, request: Request, link: Link, compute: Compute, methods: Mapping[str, Method]) -> Result:
         device, cloud = self.models
         async with virtual_ends(cloud, device, link, compute, methods, self.libraries) as (writer, connection):
-            return await writer.generate(request, connection if _method(request, methods).cloud is not None else None)
+            return await writer.generate(request, connection if _has_cloud(request) else None)
 
 
-@dataclass(frozen=True, slots=True)
 class RealEnds:
-    """In real time, at this machine's own speed: a thread for each model, and sockets between them. The models are two."""
+    """In real time, at this machine's own speed: the device here, and a cloud in a process of its own; to be used in a `with`.
 
-    models: tuple[Model, Model]
-    libraries: tuple[Index, Index]
+    library: the device's, and the file of the cloud's. The link is that of `antiphon link`.
+    """
 
-    def write(self, request: Request, link: Link, compute: Compute, more: Mapping[str, Method]) -> Result:
+    def __init__(self, model: Model, library: Index, cloud: ModelConfig, cloud_library: Path) -> None:
+        self._model, self._library = model, library
+        self._cloud, self._cloud_library = cloud, cloud_library
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._address = Address.parse(stack.enter_context(cloud_process(self._cloud, self._cloud_library)))
+            self._worker = Worker()
+            stack.callback(self._worker.close)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stack.close()
+
+    def write(self, request: Request, link: Link, compute: Compute, instead: Mapping[str, Method]) -> Result:
         """One answer; `compute` is of no use here."""
+        device = Device(self._model, {**METHODS, **MIXTURES, **instead}, self._worker, self._library)
         with asyncio.Runner(loop_factory=precise_loop) as runner:
-            return runner.run(self._answer(request, link, {**METHODS, **more}))
+            return runner.run(self._answer(request, link, device))
 
-    async def _answer(self, request: Request, link: Link, methods: Mapping[str, Method]) -> Result:
-        workers = Worker(), Worker()
-        device = Device(self.models[0], {**methods, **MIXTURES}, workers[0], self.libraries[0])
-        cloud = Cloud(self.models[1], None, methods, workers[1], self.libraries[1])
-        try:
-            if _method(request, methods).cloud is None:
-                return await device.generate(request, None)
-            async with (
-                serving(cloud, ServeConfig(port=0)) as url,
-                proxying(link, Address("127.0.0.1", 0), Address.parse(url)) as (_, address),
-                connected(device, f"ws://{address}") as connection,
-            ):
-                return await device.generate(request, connection)
-        finally:
-            for worker in workers:
-                worker.close()
+    async def _answer(self, request: Request, link: Link, device: Device) -> Result:
+        if not _has_cloud(request):
+            return await device.generate(request, None)
+        async with (
+            proxying(link, Address("127.0.0.1", 0), self._address) as (_, address),
+            connected(device, f"ws://{address}") as connection,
+        ):
+            return await device.generate(request, connection)
 
 
-def _method(request: Request, methods: Mapping[str, Method]) -> Method:
-    return {**methods, **MIXTURES}[request.method]
+def _has_cloud(request: Request) -> bool:
+    return MIXTURES[request.method].cloud is not None

@@ -64,6 +64,11 @@ class Figures:
         return ratio([(one.tokens, one.seconds) for one in self.answers])
 
     @cached_property
+    def decoding_per_s(self) -> Mean:
+        """Tokens behind the first over the seconds behind it: what is left where a long prompt is read slowly."""
+        return ratio([(one.tokens - 1, one.times[-1] - one.times[0]) for one in self.answers])
+
+    @cached_property
     def speedup(self) -> Mean | None:
         """Queries a second over those of `dragon`; of texts tokens a second, for answers that end early are no gain."""
         if not self.baseline:
@@ -133,6 +138,7 @@ class Figures:
             "changed_of_consulted": self.share(lambda step: step.kind is Kind.CHANGED, consulted),
             "drafted_of_consulted": self.share(lambda step: step.drafted, consulted),
             "at_once_of_consulted": self.share(at_once, consulted),
+            "certified_of_consulted": self.share(certified, consulted),
             "asked_of_consulted": self.share(lambda step: bool(step.questions or step.chunks), consulted),
             "forced_of_consulted": self.share(lambda step: step.everything, consulted),
         }
@@ -154,6 +160,7 @@ class Figures:
         found: dict[str, Mean | None] = {
             "queries_per_s": self.queries_per_s,
             "tokens_per_s": self.tokens_per_s,
+            "decoding_tokens_per_s": self.decoding_per_s,
             "speedup": self.speedup,
             "up_bytes_per_token": self.per_token(lambda one: sum(one.up) / 8),
             "down_bytes_per_token": self.per_token(lambda one: sum(one.down) / 8),
@@ -192,6 +199,11 @@ def consulted(step: Step) -> bool:
 def at_once(step: Step) -> bool:
     """Whether the first evidence settled it."""
     return not (step.questions or step.chunks or step.everything)
+
+
+def certified(step: Step) -> bool:
+    """Whether a certificate settled it, before all scores were there."""
+    return not step.everything
 
 
 def quantile(values: Sequence[float], percent: float) -> float | None:

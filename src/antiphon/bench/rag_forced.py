@@ -6,6 +6,7 @@ token. A step that it committed without evidence is scored by the device's law a
 
 import math
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from antiphon.bench.rag_dense import Reference
@@ -16,9 +17,6 @@ from antiphon.methods.base import DeviceHalf, Method
 from antiphon.methods.cloud_line import CloudLine
 from antiphon.methods.effects import Consulted, Kind
 from antiphon.methods.mixing import MixingDevice
-
-FORCED = "forced"
-"""The name of a method that goes along a text."""
 
 ALONE = {Kind.LOCAL, Kind.CERTAIN}
 """Tokens that were committed without evidence."""
@@ -42,10 +40,10 @@ def stepwise(method: str) -> bool:
 
 
 def forced(method: str, text: Sequence[int]) -> Method:
-    """The method, led along a text (wire numbers)."""
+    """The method, led along a text (wire numbers). For the device only: a cloud does as ever, and cannot tell."""
     found = MIXTURES[method]
     device = type("Forced", (_Forced, found.device), {"text": tuple(text)})
-    return Method(FORCED, found.summary, False, cast(type[DeviceHalf], device), found.cloud, options=found.options, mixes=True)
+    return replace(found, exact=False, device=cast(type[DeviceHalf], device))
 
 
 def nats(reference: Reference, method: str, text: Sequence[int], kinds: Sequence[Kind]) -> tuple[float, float]:

@@ -78,7 +78,7 @@ def front(rows: Mapping[str, Figures]) -> Html:
     """Speed against wrong tokens, a point a row."""
     points = {name: one for name, one in rows.items() if one.different is not None}
     series = [
-        Series(name, ((100 * one.different.mean, one.tokens_per_s.mean),), place % 8, line=False)
+        Series(name, ((100 * one.different.mean, one.tokens_per_s.mean),), place % 8, line=False, hollow=place >= 8)
         for place, (name, one) in enumerate(points.items())
         if one.different is not None
     ]

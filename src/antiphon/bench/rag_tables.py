@@ -15,13 +15,14 @@ SPEED = ("queries/s", "times dragon", "tokens/s", "first ms\np50/p90", "between 
 QUESTIONS = ("F1", "exact", "F1 less\ndrdg-tw", "not dense\n%")
 TEXTS = ("perplexity", "with the\npolicy", "alone\n%", "not dense\n%")
 COSTS = ("bytes up", "bytes down", "bytes\nboth ways", "messages\nan answer", "passes\na token")
-STEPS = ("certain\n%", "late\n%", "consulted\n%", "changed\n%", "at once\n%", "forced\n%", "draft\n%")
+STEPS = ("certain\n%", "late\n%", "consulted\n%", "changed\n%", "at once\n%", "certified\n%", "forced\n%", "draft\n%")
 CAPTIONS = (
     "\u00b1 and [ ]: the middle 95 % of resampled examples. alone: without evidence, along the text. not dense: tokens other "
     "than the dense mixture's behind the same answer",
     "bytes are payload + framing a token, the opening of a session left out",
-    "certain: no evidence could change it. late: no evidence came in time. Of the consulted: changed from the device's own, "
-    "settled at once or only by all scores, also the cloud's draft",
+    "certain: no evidence could change it. late: no evidence came in time. Of the consulted: changed from the device's own; "
+    "settled by the first evidence, by a certificate at all, or only by all scores, which `dragon` and `drdg-tw` always send; "
+    "the cloud's draft too",
 )
 
 
@@ -93,8 +94,9 @@ def decided(figures: Figures) -> list[str]:
     steps = figures.steps()
     names = ("certain", "late", "participation")
     if steps["participation"].mean == 0:
-        return [*(f"{100 * steps[name].mean:.1f}" for name in names), "-", "-", "-", "-"]
-    more = ("changed_of_consulted", "at_once_of_consulted", "forced_of_consulted", "drafted_of_consulted")
+        return [*(f"{100 * steps[name].mean:.1f}" for name in names), *["-"] * 5]
+    of = ("changed", "at_once", "certified", "forced", "drafted")
+    more = [f"{name}_of_consulted" for name in of]
     return [f"{100 * steps[name].mean:.1f}" for name in (*names, *more)]
 
 

