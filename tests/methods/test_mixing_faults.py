@@ -117,6 +117,8 @@ def test_a_cloud_that_falls_silent(name: str, place: int) -> None:
 
 @pytest.mark.parametrize("name", ["concord", "concord-nosystem"])
 def test_a_cloud_that_answers_no_question(name: str) -> None:
+    """Whoever always waits gives it up; else a step that needs the answer waits as long as for evidence, and goes on."""
+
     def spoil(number: int, message: Message) -> list[Message]:
         return [] if isinstance(message, m.Supplement) else [message]
 
@@ -124,8 +126,12 @@ def test_a_cloud_that_answers_no_question(name: str) -> None:
     request = question(name, tokens=12, first=1, chunk=1)
     told = answer(there, request)
     require_true(there, request, told)
-    assert told.seconds < IN_TIME
-    assert told.kinds[-1] is Kind.LOCAL
+    assert Kind.LOCAL in told.kinds
+    if name == "concord":
+        assert told.seconds < 2.0
+    else:
+        assert told.seconds < IN_TIME
+        assert told.kinds[-1] is Kind.LOCAL
 
 
 @pytest.mark.parametrize("name", METHODS)

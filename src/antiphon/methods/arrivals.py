@@ -31,9 +31,12 @@ class Arrivals:
 
     @property
     def patience(self) -> float:
-        """The fixed time if there is one, else the mean and 3 standard deviations, in seconds."""
-        if self._fixed:
-            return self._fixed
+        """How long a step may wait: the fixed time if there is one, else the usual one."""
+        return self._fixed or self.usual
+
+    @property
+    def usual(self) -> float:
+        """How long evidence usually takes at most: the mean and 3 standard deviations, in seconds."""
         if not self._count:
             return UNKNOWN
         mean = self._sum / self._count

@@ -14,7 +14,7 @@ from antiphon.errors import AntiphonError, ProtocolError
 from antiphon.methods.arrivals import Arrivals
 from antiphon.methods.base import Transcript
 from antiphon.methods.mixture_options import MixtureOptions
-from antiphon.wire.messages import Evidence, Message, Progress, Realign, Retrieved, Supplement
+from antiphon.wire.messages import Ask, Evidence, Message, Progress, Realign, Retrieved, Supplement
 from antiphon.wire.scores import ScoreCodec
 
 UNANSWERED = 32
@@ -46,6 +46,7 @@ class CloudLine:
         self.arrivals = Arrivals(options.wait)
         self.supplement: Supplement | None = None
         """The answer to the last question."""
+        self._asked: tuple[int, int] | None = None  # epoch and step of the last question
         self.epoch = self._answered = 0  # the last of which evidence came
         self._transcript, self._codec, self._options = transcript, codec, options
         self._dense, self._interval = dense, interval
@@ -74,11 +75,16 @@ class CloudLine:
             case Retrieved(_, log_mass) if self.log_mass is None and log_mass < math.inf:
                 self.log_mass = log_mass
             case Supplement():
-                self.supplement = message
+                self._take_supplement(message)
             case Evidence():
                 self._take_evidence(message, now)
             case _:
                 raise ProtocolError(f"{type(message).__name__} came in a stream of evidence", "out-of-turn")
+
+    def ask(self, step: int, question: bytes) -> Ask:
+        """What to send to ask for more scores of a step."""
+        self.supplement, self._asked = None, (self.epoch, step)
+        return Ask(self.epoch, step, question)
 
     def proof(self, step: int) -> Proof | None:
         """The evidence of a step, if it is here."""
@@ -136,6 +142,13 @@ class CloudLine:
             self._proofs[message.step] = proof
         elif numbers[message.step] != proof.draft:
             self._stray = message.step
+
+    def _take_supplement(self, message: Supplement) -> None:
+        place = message.epoch, message.step
+        if self._asked is None or place > self._asked:
+            raise ProtocolError("scores of another step came", "out-of-turn")
+        if place == self._asked:  # else the step went on without them
+            self.supplement = message
 
     def _read(self, payload: bytes) -> Proof:
         if self._dense:

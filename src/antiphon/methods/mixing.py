@@ -18,7 +18,7 @@ from antiphon.methods.base import DeviceSide
 from antiphon.methods.cloud_line import CloudLine, Proof
 from antiphon.methods.effects import Consulted, Emit, Emitted, Half, Kind, Now, ReceiveAny, Send
 from antiphon.methods.mixture_options import LONGEST_WAIT, MixtureOptions
-from antiphon.wire.messages import Ask, Message
+from antiphon.wire.messages import Message
 from antiphon.wire.scores import ScoreCodec
 
 MOMENT = 1e-6
@@ -139,12 +139,12 @@ class MixingDevice:
         if not proofs:
             return local, Kind.LOCAL, Consulted(waited, None)
         token, effort = yield from self.decide(certificate, law, proofs, lines)
-        present = [lines[end] for end in proofs if lines[end].takes_part]
+        present = [end for end in certificate.ends if lines[end].takes_part]  # the others were dropped on the way
         if not present:
             return local, Kind.LOCAL, Consulted(waited, None)
-        drafted = all(proof.draft == token for proof in proofs.values())
-        for line in present:
-            line.decided(token, position)
+        drafted = all(proofs[end].draft == token for end in present)
+        for end in present:
+            lines[end].decided(token, position)
         return token, Kind.CONFIRMED if token == local else Kind.CHANGED, Consulted(waited, effort, drafted)
 
     def _wait(self, position: int, local: int, lines: Lines) -> Generator[Any, Any, float]:
@@ -201,27 +201,34 @@ class MixingDevice:
         return True
 
     def _replies(self, questions: Questions, lines: Lines) -> Generator[Any, Any, Replies]:
-        """Ask, and wait for the answers; a cloud that falls silent, or is wrong, gives none."""
-        asked = [lines[end] for end in questions if lines[end].takes_part]
+        """Ask, and wait for the answers; a cloud that is late, falls silent, or is wrong, gives none."""
         position = self.side.transcript.position
+        started: float = yield Now()
         for end, question in questions.items():
-            lines[end].supplement = None
-            yield from self._tell(lines[end], Ask(lines[end].epoch, position, self._codec.question(question)))
-        yield from self.until(lambda line: line.supplement is not None, asked, LONGEST_WAIT)
+            yield from self._tell(lines[end], lines[end].ask(position, self._codec.question(question)))
+        for end in questions:
+            left = started + self._reply_patience(lines[end]) - (yield Now())
+            yield from self.until(lambda line: line.supplement is not None, [lines[end]], left)
         replies: dict[int, Report | Codes] = {}
         for end, question in questions.items():
             try:
-                replies[end] = self._reply(lines[end], question, position)
+                if (reply := self._reply(lines[end], question)) is not None:
+                    replies[end] = reply
             except ProtocolError as error:
                 lines[end].lose(error)
         return replies
 
-    def _reply(self, line: CloudLine, question: Question, position: int) -> Report | Codes:
+    def _reply_patience(self, line: CloudLine) -> float:
+        return LONGEST_WAIT if self.patient else line.arrivals.usual
+
+    def _reply(self, line: CloudLine, question: Question) -> Report | Codes | None:
         reply = line.supplement
         if line.lost is not None or reply is None:
-            raise ProtocolError("the cloud is silent")
-        if (reply.epoch, reply.step) != (line.epoch, position):
-            raise ProtocolError("scores of another step came", "out-of-turn")
+            if self.patient:
+                line.lose(LinkError("the cloud is silent"))
+            elif line.lost is None:
+                line.timed_out()
+            return None
         if isinstance(question, AskAll):
             return self._codec.read_everything(reply.payload)[0]
         return self._codec.read_report(reply.payload)
