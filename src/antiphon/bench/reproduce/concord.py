@@ -35,7 +35,7 @@ class Size:
 
 SIZES: Mapping[str, Size] = {
     "smoke": Size(2, 1, (1, 1)),
-    "small": Size(12, 3, (8, 2)),
+    "small": Size(24, 4, (8, 2)),
     "full": Size(100, 20, (40, 8)),
 }
 """By scale; the paper has 500 questions, three times over, and 100 texts."""
