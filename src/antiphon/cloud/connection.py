@@ -12,7 +12,7 @@ from antiphon.cloud.service import Answering, Cloud, failure_code
 from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, LinkError, ProtocolError
 from antiphon.methods.effects import Arrived, Effect, Emit, Finish, Step, drive
-from antiphon.models.base import Stop
+from antiphon.models.base import Stop, public_name
 from antiphon.net.transport import Transport, next_within
 from antiphon.net.websocket import header_bytes
 from antiphon.net.worker import Worker
@@ -111,7 +111,7 @@ class CloudConnection:
         library = self._cloud.library
         scorer = "" if library is None else library.scorer.scorer_id
         agent, limits = f"antiphon/{__version__}", self._cloud.limits
-        return m.Welcome(m.VERSION, agent, model.name, fingerprint, context, names, limits, scorer)
+        return m.Welcome(m.VERSION, agent, public_name(model), fingerprint, context, names, limits, scorer)
 
     async def _send_vocabulary(self) -> None:
         packed = await self._cloud.worker.run(self._cloud.model.vocabulary.pack)

@@ -17,6 +17,7 @@ from antiphon.cloud.connection import CloudConnection
 from antiphon.cloud.service import Cloud
 from antiphon.config import ServeConfig
 from antiphon.errors import AntiphonError, LinkError, ProtocolError, UsageError
+from antiphon.models.base import public_name
 
 HEALTH_SECONDS = 30.0
 
@@ -81,7 +82,7 @@ class Application:
             self._connections.discard(connection)
 
     async def _health(self, request: Request) -> JSONResponse:
-        body = {"model": self.cloud.model.name, "connections": len(self._connections)}
+        body = {"model": public_name(self.cloud.model), "connections": len(self._connections)}
         try:
             async with asyncio.timeout(HEALTH_SECONDS):
                 await self.cloud.generate_one()

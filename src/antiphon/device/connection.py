@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -12,7 +11,7 @@ from antiphon import __version__
 from antiphon.cache import read_cached, write_cached
 from antiphon.config import Limits
 from antiphon.errors import AntiphonError, LinkError, ProtocolError, RemoteError
-from antiphon.models.base import Model
+from antiphon.models.base import Model, public_name
 from antiphon.net.transport import Transport, next_within
 from antiphon.net.websocket import dial, header_bytes
 from antiphon.net.worker import Worker
@@ -238,7 +237,7 @@ class Connection:
         self.wire = WireSession(Side.DEVICE, Limits(), now=self._now(), header=header_bytes)
         self._pongs = asyncio.Queue()
         own = b"" if model is None else model.vocabulary.fingerprint
-        name = "" if model is None else os.path.basename(model.name)  # of a path, nobody's business where the file lies
+        name = "" if model is None else public_name(model)
         await self.send(m.Hello(m.VERSION, f"antiphon/{__version__}", name, own))
         self.welcome = await self._expect(m.Welcome)
         self.wire.limits = self.welcome.limits

@@ -4,6 +4,7 @@
 that must not block runs it in one worker thread, and all calls on one model come from one thread at a time.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from typing import Protocol
@@ -133,6 +134,11 @@ class Model(Protocol):
     def close(self) -> None:
         """Free the model. Closing twice is harmless."""
         ...
+
+
+def public_name(model: Model) -> str:
+    """What the other end is told that a model is called: of a path only the file's name, for the rest is nobody's business."""
+    return os.path.basename(model.name)
 
 
 def require_tree(tokens: Sequence[int], parents: Sequence[int], first: int) -> None:
