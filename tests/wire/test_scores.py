@@ -80,7 +80,20 @@ def test_all_scores_come_back(size: int, data: st.DataObject) -> None:
     payload = codec(size).everything(codes, draft)
     read, drafted = codec(size).read_everything(payload, drafted=draft is not None)
     assert (read.tolist(), drafted) == (codes.tolist(), draft)
-    assert len(payload) == 2 * size + (0 if draft is None else -(-bits_for(size) // 8))
+    assert len(payload) == 2 * size + -(-(1 + (0 if draft is None else bits_for(size))) // 8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SIZES.filter(lambda size: size >= 100), st.data())
+def test_of_all_scores_those_that_are_zero_cost_nothing_where_most_are(size: int, data: st.DataObject) -> None:
+    support = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=30, unique=True))
+    codes = np.full(size, ZERO, "<u2")
+    codes[support] = np.arange(len(support))
+    payload = codec(size).everything(codes)
+    read, _ = codec(size).read_everything(payload)
+    assert read.tolist() == codes.tolist()
+    bits = bits_for(size)
+    assert len(payload) == min(-(-(1 + bits * (1 + len(support))) // 8) + 2 * len(support), 1 + 2 * size)
 
 
 @settings(max_examples=60, deadline=None)
@@ -135,8 +148,10 @@ def test_a_report_cut_short_or_lengthened_is_refused(case: tuple[int, Report], d
         (lambda: codec(5).read_question(b"\x02\x00"), "bad-frame", "longer"),
         (lambda: codec(5).read_tokens(b"\x05", 1), "out-of-range", "a token is 5"),
         (lambda: codec(5).read_tokens(b"\x00", 3), "bad-frame", "shorter"),
-        (lambda: codec(5).read_everything(bytes(9)), "bad-frame", "shorter"),
-        (lambda: codec(5).read_everything(bytes(11)), "bad-frame", "longer"),
+        (lambda: codec(5).read_everything(bytes(10)), "bad-frame", "shorter"),
+        (lambda: codec(5).read_everything(bytes(12)), "bad-frame", "longer"),
+        (lambda: codec(5).read_everything(b"\x01\xff\xff"), "bad-probability", "list a token of probability 0"),
+        (lambda: codec(5).read_everything(b"\x71" + bytes(2)), "out-of-range", "in ascending order"),
         (lambda: codec(5).read_everything(b"\x06" + bytes(10), drafted=True), "out-of-range", "a token is 6"),
     ],
 )

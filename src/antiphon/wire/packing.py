@@ -38,13 +38,16 @@ class Writer:
         self.array(counts.astype(f"<u{bits // 8}"))
 
     def law(self, probs: Probs, ratios: Ratios) -> None:
-        """Append a distribution in this code: the values of all tokens, or only those above 0 with their numbers.
+        """Append a distribution in this code, by `codes`."""
+        self.codes(ratios.codes(probs), ratios.zero)
+
+    def codes(self, codes: NDArray[Any], zero: float) -> None:
+        """Append the codes of all tokens, or only those that are not `zero` with their tokens' numbers.
 
         Whichever is smaller; a bit in front says which.
         """
-        codes = ratios.codes(probs)
-        support = np.flatnonzero(codes != ratios.zero)
-        sparse = _sparse_bits(len(support), len(codes), ratios) < len(codes) * ratios.bits
+        support, bits = np.flatnonzero(codes != zero), 8 * codes.itemsize
+        sparse = len(support) > 0 and _sparse_bits(len(support), len(codes), bits) < len(codes) * bits
         self.number(int(sparse), 1)
         if sparse:
             self.number(len(support) - 1, bits_for(len(codes)))
@@ -106,16 +109,23 @@ class Reader:
 
     def law(self, size: int, ratios: Ratios, what: str) -> Probs:
         """A distribution over `size` tokens, as `Writer.law` wrote it."""
-        support = self._support(size, what) if self.number(1, 2, what) else None
-        codes = self.array(ratios.dtype, size if support is None else len(support))
-        if support is not None:
-            if (codes == ratios.zero).any():
-                raise ProtocolError(f"{what} list a token of probability 0", "bad-probability")
-            codes = _scattered(codes, support, size, ratios)
+        codes = self.codes(ratios.dtype, size, ratios.zero, what)
         try:
             return ratios.probs(codes)
         except ValueError as error:
             raise ProtocolError(f"{what} are no distribution: {error}", "bad-probability") from error
+
+    def codes(self, dtype: str, size: int, zero: float, what: str) -> NDArray[Any]:
+        """The codes of `size` tokens, as `Writer.codes` wrote them."""
+        if not self.number(1, 2, what):
+            return self.array(dtype, size)
+        support = self._support(size, what)
+        listed = self.array(dtype, len(support))
+        if (listed == zero).any():
+            raise ProtocolError(f"{what} list a token of probability 0", "bad-probability")
+        full = np.full(size, zero, dtype=dtype)
+        full[support] = listed
+        return full
 
     def _support(self, size: int, what: str) -> NDArray[np.int64]:
         bits = bits_for(size)
@@ -163,15 +173,9 @@ class Reader:
 
 def law_bits(probs: Probs, ratios: Ratios) -> int:
     """Bits of a rounded distribution as `Writer.law` writes it, without the padding."""
-    sparse = _sparse_bits(int(np.count_nonzero(probs)), len(probs), ratios)
+    sparse = _sparse_bits(int(np.count_nonzero(probs)), len(probs), ratios.bits)
     return 1 + min(sparse, len(probs) * ratios.bits)
 
 
-def _sparse_bits(support: int, size: int, ratios: Ratios) -> int:
-    return bits_for(size) + support * (bits_for(size) + ratios.bits)
-
-
-def _scattered(codes: NDArray[Any], support: NDArray[np.int64], size: int, ratios: Ratios) -> NDArray[Any]:
-    full = np.full(size, ratios.zero, dtype=ratios.dtype)
-    full[support] = codes
-    return full
+def _sparse_bits(support: int, size: int, bits: int) -> int:
+    return bits_for(size) + support * (bits_for(size) + bits)

@@ -1,7 +1,7 @@
 """Scores of a step on the wire: reports, all of them, and the questions for more (METHODS 4)."""
 
 from antiphon.core.consult import AskAll, AskChunk, AskScores, Question
-from antiphon.core.scores import Codes, Report
+from antiphon.core.scores import ZERO, Codes, Report
 from antiphon.errors import ProtocolError
 from antiphon.wire.packing import Reader, Writer
 
@@ -41,18 +41,18 @@ class ScoreCodec:
         return Report(scores, bound)
 
     def everything(self, codes: Codes, draft: int | None = None) -> bytes:
-        """All codes by token id, after the sender's own draft where it is wanted."""
+        """All codes, or those above 0 with their tokens, after the sender's own draft where it is wanted."""
         writer = Writer()
         if draft is not None:
             writer.number(draft, self._bits)
-        writer.array(codes)
+        writer.codes(codes, ZERO)
         return writer.finish()
 
     def read_everything(self, payload: bytes, *, drafted: bool = False) -> tuple[Codes, int | None]:
         """All codes, shape (size,), and the draft."""
         reader = Reader(payload)
         draft = self._token(reader) if drafted else None
-        codes: Codes = reader.array("<u2", self._size)
+        codes: Codes = reader.codes("<u2", self._size, ZERO, "the scores")
         reader.finish()
         return codes, draft
 
