@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
 from antiphon.core.distributions import process as law_of
-from antiphon.core.patience import EDGES, FIRST, IDLE, LOOKING, Acceptance, Costs, Pace, Round, entropy
+from antiphon.core.patience import EDGES, FIRST, IDLE, LOOKING, SECOND, Acceptance, Costs, Pace, Round, entropy
 
 MOST = 6
 
@@ -220,7 +220,7 @@ def test_where_no_draft_pays_almost_none_is_made() -> None:
 
 def test_the_first_round_only_learns() -> None:
     run = Run(Pace(), random.Random(1))
-    assert run.rounds(1, DEAR[-1]) == [FIRST[0]]
+    assert run.rounds(1, DEAR[-1]) == [FIRST]
 
 
 def test_the_first_round_s_pace_is_better_than_none_and_is_dropped_for_a_second_one() -> None:
@@ -232,6 +232,19 @@ def test_the_first_round_s_pace_is_better_than_none_and_is_dropped_for_a_second_
     )
     pace.observe(Round(2, 0.2, 2, False, 0.1, 0.1, 3))
     assert pace.tokens_per_second == pytest.approx(10)
+
+
+def test_until_a_round_went_by_without_a_fall_each_one_has_fewer_drafts() -> None:
+    """For nothing tells then that it is the falls that are dear; and once one did, that is known."""
+    pace, sent = Pace(), []
+    pace.observe(Round(1, 0.001, 2, True, 1.0, 1.0, 1))
+    for _ in range(SECOND + 1):
+        sent.append(next(count for count in range(9) if not pace.pays([0.1] * count)))
+        fell = sent[-1] > 0
+        pace.observe(Round(sent[-1], 0.001, sent[-1], fell, 0.1 + 2.0 * fell, 0.1 + 2.0 * fell, 1))
+    assert sent == list(range(SECOND, -1, -1))
+    assert pace.draft_seconds(1.0) > 0.5
+    assert not pace.pays([])
 
 
 @pytest.mark.parametrize("waiting", [0.02, 0.5])
@@ -283,3 +296,8 @@ def test_entropy_tells_when_to_stop() -> None:
     assert reached(process, drawn=by_entropy) > 1.05
     assert reached(process, drawn=by_entropy) > reached(process, drawn=blurred) + 0.05
     assert reached(process, drawn=blurred) > 0.95
+
+
+def test_a_clock_that_stands_still_is_no_error() -> None:
+    run = Run(Pace(), random.Random(1))
+    assert run.rounds(20, Process(0.7, 0.0, 0.0))[-1] == MOST

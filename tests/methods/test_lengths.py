@@ -65,8 +65,8 @@ def test_no_more_than_a_narrow_pass_holds() -> None:
 
 def test_it_starts_with_as_many_as_teach_it_the_time_of_a_draft() -> None:
     auto = Auto()
-    assert [auto.more(drafted(count)) for count in range(FIRST[0] + 1)] == [True] * FIRST[0] + [False]
-    auto.learn(spent(FIRST[0], 1, 9.0, 0.001))
+    assert [auto.more(drafted(count)) for count in range(FIRST + 1)] == [True] * FIRST + [False]
+    auto.learn(spent(FIRST, 1, 9.0, 0.001))
     assert not auto.more([])
 
 
@@ -212,14 +212,14 @@ def test_whole_answers_come_near_the_best_fixed_length(
         found = ", ".join(f"{length}: {1000 * value:.1f}" for length, value in sorted(fixed.items()))
         print(f"\n{method}, {way:g} s a way, {draft:g} s a draft: milliseconds a token {found}")
         print(f"auto {1000 * auto:.1f} with {np.mean(counts):.2f} drafts a round")
-    learning = sum(FIRST) * draft / 60  # the answers have 60 tokens and more
+    learning = FIRST * draft / 60  # the answers have 60 tokens and more
     assert auto < 1.1 * min(fixed.values()) + learning
 
 
 def test_no_drafts_at_all_is_a_legal_choice_on_a_real_session() -> None:
     """METHODS 5: drafts of 2 s, and the cloud alone would take 35 ms a token."""
     _, counts = seconds("dsd", 0, 0.001, 2.0, 0.033, answers=1)
-    assert counts == [FIRST[0], *[0] * (len(counts) - 1)]
+    assert counts == [FIRST, *[0] * (len(counts) - 1)]
 
 
 @pytest.mark.parametrize("name", AUTOMATIC)
@@ -243,6 +243,30 @@ def test_every_draft_that_was_tested_teaches_once(name: str, monkeypatch: pytest
         assert sum(fell) == result.answer.kinds["correction"] > 0
 
     broken(test)
+
+
+@pytest.mark.parametrize("name", AUTOMATIC)
+def test_rounds_are_timed_without_the_reading_of_the_prompt(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass of the device takes a second a token, so that the first draft, for which it reads the prompt, takes many."""
+    rounds: list[Round] = []
+    plain = Auto.learn
+
+    def noting(self: Auto, round: Round) -> None:
+        rounds.append(round)
+        plain(self, round)
+
+    monkeypatch.setattr(Auto, "learn", noting)
+
+    async def test(device: Device, connection: Connection, network: Network) -> None:
+        options = METHODS[name].options_from({"draft_length": 0, "truncate": "k=40", "ahead": 0})
+        await device.generate(replace(request(name, tokens=20), options=options), connection)
+
+    broken(test, costs=(lambda width, length: float(width), lambda width, length: 100.0), delay=lambda: 0.0)
+    assert (rounds[0].made, rounds[0].sent, rounds[0].drafting) == (FIRST - 1, FIRST, pytest.approx(FIRST - 1))
+    assert all(one.made == one.sent for one in rounds[1:])
+    assert all(one.drafting > one.made - 1e-6 for one in rounds)
+    assert all(one.fell == (one.tokens <= one.sent) for one in rounds[:-1])
+    assert all(one.settled == pytest.approx(100.0, abs=0.1) for one in rounds[1:-1] if name == "coupled")
 
 
 def test_a_verdict_without_drafts_is_one_token() -> None:

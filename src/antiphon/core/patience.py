@@ -23,10 +23,13 @@ EDGES = (0.25, 1.0, 2.0, 3.0, 4.5)
 FORGET = 0.97
 """What a round still counts one round later: links and texts change."""
 
-FIRST = (2, 3)
-"""Drafts of the first rounds at most. In the first one the prompt is read, for the first draft too, so a second one is needed
-to tell how long a draft takes; more would be dear where no draft pays. From then on the rule decides, but where the most drafts
-always pay a shorter round is needed, once, to tell what a draft costs in the cloud and on the link."""
+FIRST = 2
+"""Drafts of the first round. In it the prompt is read, for the first draft too, so a second one is needed to tell how long a
+draft takes; more would be dear where no draft pays."""
+
+SECOND = 3
+"""Drafts of the second round at most, and one fewer in each one after it until none fell in one: before, nothing tells what a
+fall costs. And where the most drafts always pay a shorter round is needed, once, to tell what a draft costs cloud and link."""
 
 DOUBT = 0.1
 """Weight of the belief that drafts, and falls, cost no time in the cloud and on the link, in squared drafts (falls): a fifth of
@@ -36,7 +39,7 @@ too often before that is believed."""
 IDLE = 8
 """Rounds without a draft, at least, before one is drafted to learn whether it pays now."""
 
-LOOKING = 0.03
+LOOKING = 0.02
 """The share of the time without drafts that looking so may take: well below the 5 % that METHODS 5 allows for everything."""
 
 KEEP = 0.98
@@ -119,6 +122,11 @@ class Round:
     tokens: int
 
 
+def _rate(count: float, seconds: float) -> float:
+    """0 where no time is known to have passed: a clock may stand still, and what costs least may be estimated below nothing."""
+    return float(count / seconds) if seconds > 0 else 0.0
+
+
 class Pace:
     """What one answer has taught: the time of a draft, of a round, and the tokens that came of it."""
 
@@ -128,11 +136,12 @@ class Pace:
         self._drafting = np.zeros(2)  # drafts, their seconds
         self._overall = np.zeros(2)  # tokens, their seconds
         self._rounds = 0
+        self._most: float = FIRST  # drafts of the next round
         self._idle = np.zeros(2)  # rounds since the last draft, their seconds
 
     def pays(self, entropies: Sequence[float]) -> bool:
         """Whether to draft on after drafts with these entropies in a round."""
-        if self._rounds < len(FIRST) and len(entropies) == FIRST[self._rounds]:
+        if len(entropies) >= self._most:
             return False
         if self._rounds == 0:
             return True
@@ -144,8 +153,7 @@ class Pace:
     @property
     def tokens_per_second(self) -> float:
         """The pace of late rounds, or that of rounds without drafts if it is known to be higher: they bring a token each."""
-        tokens, seconds = self._overall
-        return max(float(tokens / seconds), 1.0 / self._costs.always)
+        return max(_rate(*self._overall), _rate(1.0, self._costs.always))
 
     def draft_seconds(self, survival: float) -> float:
         """What one more draft takes: to draft it, and for the cloud and the link to deal with it.
@@ -171,4 +179,5 @@ class Pace:
         self._drafting = FORGET * self._drafting + np.array([round.made, round.drafting])
         self._overall = FORGET * self._overall + np.array([round.tokens, seconds])
         self._idle = np.zeros(2) if round.sent else self._idle + np.array([1.0, seconds])
+        self._most = (self._most - 1 if round.fell else np.inf) if self._rounds else SECOND
         self._rounds += 1
