@@ -86,7 +86,8 @@ class Acceptance:
 class Costs:
     """What the time of a round is made of: something always, and so much for each draft and for a draft that falls.
 
-    By least squares, the newest rounds counting most. The latter two start at 0 and are never below.
+    By least squares, the newest rounds counting most. The latter two start at 0 and are never below. Each is its estimate less
+    its standard error: the link's noise must not keep from drafting, and as it is cut off at 0 it would be a cost on average.
     """
 
     def __init__(self) -> None:
@@ -99,7 +100,10 @@ class Costs:
         self._sums = FORGET * self._sums + np.outer(row, row)
         means = self._sums[0] / self._sums[0, 0]
         about_means = self._sums - np.outer(means, self._sums[0])
-        slopes = np.linalg.solve(about_means[1:3, 1:3] + DOUBT * np.eye(2), about_means[1:3, 3])
+        inverse, both = np.linalg.inv(about_means[1:3, 1:3] + DOUBT * np.eye(2)), about_means[1:3, 3]
+        fitted = np.linalg.lstsq(about_means[1:3, 1:3], both, rcond=1e-9)[0]
+        noise = max(0.0, about_means[3, 3] - both @ fitted) / max(self._sums[0, 0] - 3.0, 1.0)
+        slopes = inverse @ both - np.sqrt(np.diag(inverse) * noise)
         self.of_draft, self.of_fall = np.maximum(0.0, slopes).tolist()
         self.always = float(means[3] - self.of_draft * means[1] - self.of_fall * means[2])
 
