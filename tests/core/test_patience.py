@@ -81,6 +81,18 @@ def test_costs_are_never_below_nothing_and_are_forgotten() -> None:
     assert costs.of_draft == pytest.approx(0.1, rel=0.05)
 
 
+def test_what_is_only_noise_hardly_counts_as_a_cost() -> None:
+    """Slopes that are as often above 0 as below, cut off at 0, would be 0.4 of their standard deviation on average."""
+    found, source = [], random.Random(1)
+    for _ in range(200):
+        costs = Costs()
+        for _ in range(20):
+            costs.observe(source.randint(0, MOST), False, 0.6 + source.gauss(0, 0.1))
+        found.append(costs.of_draft)
+    deviation = 0.1 / (20 * 4) ** 0.5  # numbers from 0 to 6 have a variance of 4
+    assert np.mean(found) < 0.2 * deviation
+
+
 def test_a_single_round_tells_nothing_of_costs() -> None:
     costs = Costs()
     costs.observe(2, True, 3.0)
