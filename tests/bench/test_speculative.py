@@ -13,7 +13,7 @@ from antiphon.bench import speculative
 from antiphon.bench.compute import parse_compute
 from antiphon.bench.figures import Figures, Written
 from antiphon.bench.grid import REFERENCE, TRIPS, Ask, Plan, Row, Setting, asks_of, rows_of, settings_of
-from antiphon.bench.speculative import Report, run, tables
+from antiphon.bench.speculative import Report, nearness_tables, run, tables
 from antiphon.bench.speculative_page import page, swept
 from antiphon.bench.trials import Trial, attempt
 from antiphon.cli import main
@@ -197,6 +197,34 @@ def test_the_tables_show_each_row(measured: Report) -> None:
     assert "4g, a100-7b, temperature 1" in text
     assert text.count("coupled-tree 2,2") == 2
     assert "\u00b1" in text
+
+
+def test_the_automatic_length_stands_beside_the_best_fixed_one(tmp_path: Path) -> None:
+    report = run(plan(tmp_path, methods=("dssd", "coupled", "coupled-tree"), lengths=(1, 4, 0)), QUIET)
+    assert [(one.setting.link.name, one.method) for one in report.nearness] == [
+        (link, method) for link in ("x-cosd@100", "4g") for method in ("dssd", "coupled")
+    ]
+    for one in report.nearness:
+        link = one.setting.link.name
+        fixed = {length: figures(report, f"{one.method} {length}", link).tokens_per_s for length in (1, 4)}
+        auto = figures(report, f"{one.method} auto", link).tokens_per_s
+        assert one.best_length == max(fixed, key=fixed.__getitem__)
+        low, high = one.auto.speedup_interval or (0, 0)
+        assert low <= one.auto.speedup <= high
+        assert one.auto.speedup == pytest.approx(auto / max(fixed.values()))
+    shown = report.as_json()["auto"]
+    assert isinstance(shown, list)
+    assert shown[0]["ratio"] == report.nearness[0].auto.speedup
+    assert shown[0]["best_length"] == report.nearness[0].best_length
+    (table,) = nearness_tables(report.nearness)
+    assert table.row_count == 4
+
+
+def test_without_a_fixed_or_without_the_automatic_length_nothing_stands_beside_another(tmp_path: Path) -> None:
+    for lengths in ((0,), (1, 2)):
+        report = run(plan(tmp_path, lengths=lengths, prompts=1, seeds=1, tokens=4), QUIET)
+        assert report.nearness == []
+        assert "best fixed length" not in page(report, "x").render()
 
 
 def test_the_json_has_every_figure_and_source(measured: Report) -> None:

@@ -308,7 +308,7 @@ def judge(seed: int, draft_length: int, ahead: int, kind: type[Judging] = Judgin
 
 @pytest.mark.parametrize("draft_length", [1, 2, 3, 0])
 def test_a_draft_is_used_only_where_it_was_made_for(draft_length: int) -> None:
-    assert sum(judge(seed, draft_length, ahead) for seed in range(30) for ahead in (0, 1, 3, 8)) > 500
+    assert sum(judge(seed, draft_length, ahead) for seed in range(30) for ahead in (0, 1, 3, 8)) > 200
 
 
 class Careless(Judging):

@@ -24,6 +24,7 @@ from antiphon.bench.page import require_writable
 from antiphon.bench.prompts import prompts_of
 from antiphon.bench.real import RealEnds
 from antiphon.bench.remembered import RememberingModel
+from antiphon.bench.speculative_auto import NEARNESS, Nearness, nearness
 from antiphon.bench.timeline import Timeline, watch
 from antiphon.bench.trials import attempt
 from antiphon.device.answer import Result
@@ -49,6 +50,11 @@ class Report:
         """The rows of a setting."""
         return {row: figures for (where, row), figures in self.figures.items() if where == setting}
 
+    @property
+    def nearness(self) -> list[Nearness]:
+        """Of the automatic draft lengths to the best fixed ones."""
+        return [found for setting in self.settings for found in nearness(setting, self.rows(setting))]
+
     def as_json(self) -> dict[str, object]:
         """Settings and figures, by name."""
         plan = self.plan
@@ -61,6 +67,7 @@ class Report:
             **sizes,
             "time": time,
             "settings": [self._setting(one) for one in self.settings],
+            "auto": [one.as_json() for one in self.nearness],
         }
 
     def _setting(self, setting: Setting) -> dict[str, object]:
@@ -86,6 +93,8 @@ def run(plan: Plan, console: Console) -> Report:
     for setting in report.settings:
         for table in tables(setting, report.rows(setting)):
             console.print(table)
+    for table in nearness_tables(report.nearness):
+        console.print(table)
     return report
 
 
@@ -180,6 +189,16 @@ def tables(setting: Setting, rows: Mapping[Row, Figures]) -> list[Table]:
         _table(setting.name, SPEED, {row.name: speed(figures) for row, figures in rows.items()}, spread),
         _table("", COSTS, {row.name: costs(figures) for row, figures in rows.items()}, bits),
     ]
+
+
+def nearness_tables(found: Sequence[Nearness]) -> list[Table]:
+    """How near automatic draft lengths come to the best fixed ones: a table for the links of each hardware and temperature."""
+    groups: dict[str, dict[str, list[str]]] = {}
+    for one in found:
+        setting = one.setting
+        title = f"auto beside the best fixed length, {setting.compute.name}, temperature {setting.temperature:g}"
+        groups.setdefault(title, {})[f"{setting.link.name}, {one.method}"] = one.cells()
+    return [_table(title, NEARNESS, rows, "of the ratio, answers resampled in pairs") for title, rows in groups.items()]
 
 
 def _table(title: str, headings: Sequence[str], rows: Mapping[str, Sequence[str]], caption: str) -> Table:

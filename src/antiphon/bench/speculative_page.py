@@ -8,6 +8,7 @@ from antiphon.bench.figures import Figures
 from antiphon.bench.grid import REFERENCE, TRIPS, Setting
 from antiphon.bench.page import Html, Page, bullets, code, figure, folded, note, paragraph, side_by_side, table
 from antiphon.bench.speculative import COSTS, SPEED, Report, costs, fastest, speed
+from antiphon.bench.speculative_auto import NEARNESS
 from antiphon.bench.timeline import Commit, Timeline
 from antiphon.methods.effects import Kind
 from antiphon.net.link import Link
@@ -119,6 +120,9 @@ def _lengths(report: Report) -> Iterator[Html]:
     yield side_by_side(*(figure(_by_length(report, setting, axis), setting.name) for setting in report.settings))
     if "auto" in names:
         yield note("Hollow marks are the automatic length, which the device chooses anew for each round.")
+    if report.nearness:
+        near = [[one.setting.name, one.method, *one.cells()] for one in report.nearness]
+        yield table(["", "", *NEARNESS], near, "auto beside the best fixed length, answers resampled in pairs", texts=2)
     yield figure(
         _acceptance(report),
         "Drafts that stand, by their place in the round",

@@ -1,15 +1,17 @@
 """How far to draft (METHODS 5): whether the next draft is worth its time.
 
-One more draft brings a token if all before it stand and it stands too. It costs the time to draft it, and what it adds to the
-cloud's pass and to the wire. The answer has a pace, in tokens a second: while a draft brings more than the pace would bring in
-the same time, drafting on makes the answer faster, and stopping does so as soon as it does not. (A pace that is measured while
-this rule is followed settles at the best that it can reach: Dinkelbach's method for the largest ratio.)
+One more draft brings a token if all before it stand and it stands too. It costs the time to draft it, what it adds to the
+cloud's pass and to the wire, and, should it be the one that falls, what settling that takes. The answer has a pace, in tokens a
+second: while a draft brings more than the pace would bring in the same time, drafting on makes the answer faster, and stopping
+does so as soon as it does not. (A pace that is measured while this rule is followed settles at the best that it can reach:
+Dinkelbach's method for the largest ratio.)
 
 How likely a draft stands is told by the entropy of the law that it was drawn from, learned as the answer goes.
 """
 
 from bisect import bisect
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,11 +23,24 @@ EDGES = (0.25, 1.0, 2.0, 3.0, 4.5)
 FORGET = 0.97
 """What a round still counts one round later: links and texts change."""
 
-FIRST = (3, 3, 1)
-"""Drafts of the first rounds, which only learn; the times of the very first are not typical: both ends read the prompt."""
+FIRST = 2
+"""Drafts of the first round. In it the prompt is read, for the first draft too, so a second one is needed to tell how long a
+draft takes; more would be dear where no draft pays."""
 
-PATIENCE, LONGEST_PATIENCE = 12, 96
-"""Rounds without a draft before one is drafted to learn whether it pays now: at first, and after it often did not."""
+SECOND = 3
+"""Drafts of the second round at most, and one fewer in each one after it until none fell in one: before, nothing tells what a
+fall costs. And where the most drafts always pay a shorter round is needed, once, to tell what a draft costs cloud and link."""
+
+DOUBT = 0.1
+"""Weight of the belief that drafts, and falls, cost no time in the cloud and on the link, in squared drafts (falls): a fifth of
+what two rounds tell that differ by one. With more, a fall that is dear, as where a whole law is sent down after it, is paid for
+too often before that is believed."""
+
+IDLE = 8
+"""Rounds without a draft, at least, before one is drafted to learn whether it pays now."""
+
+LOOKING = 0.02
+"""The share of the time without drafts that looking so may take: well below the 5 % that METHODS 5 allows for everything."""
 
 KEEP = 0.98
 """What a tested draft still counts after the next one like it."""
@@ -68,70 +83,105 @@ class Acceptance:
         self._stood[place] = KEEP * self._stood[place] + stood
 
 
-class Line:
-    """A straight line through points (x, y), the newest counting most; its slope starts at 0 and is never below."""
+class Costs:
+    """What the time of a round is made of: something always, and so much for each draft and for a draft that falls.
+
+    By least squares, the newest rounds counting most. The latter two start at 0 and are never below. Each is its estimate less
+    its standard error: the link's noise must not keep from drafting, and as it is cut off at 0 it would be a cost on average.
+    """
 
     def __init__(self) -> None:
-        self._sums = np.zeros(5)
+        self._sums = np.zeros((4, 4))
+        self.always = self.of_draft = self.of_fall = 0.0
 
-    def observe(self, x: float, y: float) -> None:
-        """Add a point."""
-        self._sums = FORGET * self._sums + (1.0, x, x * x, y, x * y)
+    def observe(self, drafts: int, fell: bool, seconds: float) -> None:
+        """Add a round."""
+        row = np.array([1.0, drafts, fell, seconds])
+        self._sums = FORGET * self._sums + np.outer(row, row)
+        means = self._sums[0] / self._sums[0, 0]
+        about_means = self._sums - np.outer(means, self._sums[0])
+        inverse, both = np.linalg.inv(about_means[1:3, 1:3] + DOUBT * np.eye(2)), about_means[1:3, 3]
+        fitted = np.linalg.lstsq(about_means[1:3, 1:3], both, rcond=1e-9)[0]
+        noise = max(0.0, about_means[3, 3] - both @ fitted) / max(self._sums[0, 0] - 3.0, 1.0)
+        slopes = inverse @ both - np.sqrt(np.diag(inverse) * noise)
+        self.of_draft, self.of_fall = np.maximum(0.0, slopes).tolist()
+        self.always = float(means[3] - self.of_draft * means[1] - self.of_fall * means[2])
 
-    @property
-    def slope(self) -> float:
-        """Its slope, drawn towards 0 by the weight of half a squared unit of x."""
-        count, x, xx, y, xy = self._sums
-        if count == 0:
-            return 0.0
-        return max(0.0, float((xy - x * y / count) / (xx - x * x / count + 0.5)))
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How a round went. Times in seconds.
+
+    made: drafts that `drafting` tells the time of; not the answer's first, for which the prompt had to be read. sent: drafts
+    that were sent, some of which may be older. fell: whether one of them did. settled: from then until the verdict on them was
+    dealt with. waiting: until the round was over; longer where it had several verdicts. tokens: what it brought.
+    """
+
+    made: int
+    drafting: float
+    sent: int
+    fell: bool
+    settled: float
+    waiting: float
+    tokens: int
+
+
+def _rate(count: float, seconds: float) -> float:
+    """0 where no time is known to have passed: a clock may stand still, and what costs least may be estimated below nothing."""
+    return float(count / seconds) if seconds > 0 else 0.0
 
 
 class Pace:
-    """What one answer has taught: the time of a draft, of a round by its drafts, and the tokens that came of it."""
+    """What one answer has taught: the time of a draft, of a round, and the tokens that came of it."""
 
     def __init__(self) -> None:
         self.acceptance = Acceptance()
-        self._wait = Line()
+        self._costs = Costs()
         self._drafting = np.zeros(2)  # drafts, their seconds
         self._overall = np.zeros(2)  # tokens, their seconds
         self._rounds = 0
-        self._idle, self._patience = 0, PATIENCE
+        self._most: float = FIRST  # drafts of the next round
+        self._idle = np.zeros(2)  # rounds since the last draft, their seconds
 
     def pays(self, entropies: Sequence[float]) -> bool:
         """Whether to draft on after drafts with these entropies in a round."""
-        drafts = len(entropies)
-        if self._rounds < len(FIRST):
-            return drafts < FIRST[self._rounds]
-        if self._idle >= self._patience:
-            return drafts == 0
-        return self.acceptance.survival(entropies) * self.acceptance.overall > self.tokens_per_second * self.draft_seconds
+        if len(entropies) >= self._most:
+            return False
+        if self._rounds == 0:
+            return True
+        if self._looks:
+            return not entropies
+        survival = self.acceptance.survival(entropies)
+        return survival * self.acceptance.overall > self.tokens_per_second * self.draft_seconds(survival)
 
     @property
     def tokens_per_second(self) -> float:
-        """The pace of late rounds."""
-        tokens, seconds = self._overall
-        return float(tokens / seconds) if seconds > 0 else 0.0
+        """The pace of late rounds, or that of rounds without drafts if it is known to be higher: they bring a token each."""
+        return max(_rate(*self._overall), _rate(1.0, self._costs.always))
+
+    def draft_seconds(self, survival: float) -> float:
+        """What one more draft takes: to draft it, and for the cloud and the link to deal with it.
+
+        survival: the chance that all before it stand, without which it cannot be the one that falls.
+        """
+        drafts, seconds = self._drafting
+        making = float(seconds / drafts) if drafts else 0.0
+        return making + self._costs.of_draft + survival * (1.0 - self.acceptance.overall) * self._costs.of_fall
 
     @property
-    def draft_seconds(self) -> float:
-        """What one more draft takes: to draft it, and for the cloud and the link to deal with it."""
-        drafts, seconds = self._drafting
-        return (float(seconds / drafts) if drafts else 0.0) + self._wait.slope
+    def _looks(self) -> bool:
+        """Whether it is time for a draft that is not thought to pay."""
+        rounds, seconds = self._idle
+        return bool(rounds >= IDLE and LOOKING * seconds >= self.draft_seconds(1.0))
 
-    def observe(self, fresh: int, sent: int, tokens: int, drafting: float, waiting: float) -> None:
-        """Learn from a round: `fresh` drafts took `drafting` seconds, and with `sent` of them the rest of it took `waiting`.
-
-        tokens: what the round brought.
-        """
-        if self._rounds > 0:
-            self._drafting = FORGET * self._drafting + (fresh, drafting)
-            self._overall = FORGET * self._overall + (tokens, drafting + waiting)
-            self._wait.observe(sent, waiting)
+    def observe(self, round: Round) -> None:
+        """Learn from a round."""
+        seconds = round.drafting + round.waiting
+        if self._rounds == 1:  # in the first round the cloud read the prompt: that was better than nothing until now
+            self._overall[:], self._costs = 0.0, Costs()
+        self._costs.observe(round.sent, round.fell, round.settled)
+        self._drafting = FORGET * self._drafting + np.array([round.made, round.drafting])
+        self._overall = FORGET * self._overall + np.array([round.tokens, seconds])
+        self._idle = np.zeros(2) if round.sent else self._idle + np.array([1.0, seconds])
+        self._most = (self._most - 1 if round.fell else np.inf) if self._rounds else SECOND
         self._rounds += 1
-        if self._idle >= self._patience:  # that round was to look whether drafts pay now
-            self._patience, self._idle = min(2 * self._patience, LONGEST_PATIENCE), 0
-        elif sent:
-            self._patience, self._idle = PATIENCE, 0
-        else:
-            self._idle += 1

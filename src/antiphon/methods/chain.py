@@ -14,6 +14,7 @@ from antiphon.config import longest
 from antiphon.core.acceptance import accepts
 from antiphon.core.chance import Chance, Role
 from antiphon.core.distributions import Probs
+from antiphon.core.patience import Round
 from antiphon.core.rounding import Quantise, exactly
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide
@@ -67,6 +68,8 @@ class ChainDevice:
         self.round = 0
         self.owed: list[int] = []  # committed here, not yet known to the cloud
         self.exchanged = Exchanged()
+        self.made, self.started = 0, 0.0  # drafts of which it is known how long they took: all since then
+        self._drafts_yet = False
 
     def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
         """Write what the method sends with the ids of `drafts`."""
@@ -92,17 +95,31 @@ class ChainDevice:
         return transcript.finish
 
     def _round(self) -> Generator[Any, Any, None]:
-        started = yield Now()
+        yield from self.begin()
         drafts = yield from self.drafts(self.side.transcript.remaining - 1)
         drafted = yield Now()
         tokens = yield from self.exchange(drafts)
-        self.lengths.learn(len(drafts), len(drafts), tokens, drafted - started, (yield Now()) - drafted)
+        waited, count = (yield Now()) - drafted, len(drafts)
+        self.lengths.learn(Round(self.made, drafted - self.started, count, tokens <= count, waited, waited, tokens))
+
+    def begin(self) -> Generator[Any, Any, None]:
+        """Begin to tell how long drafts take."""
+        self.made, self.started = 0, (yield Now())
+
+    def draft(self, drafts: Sequence[Drafted]) -> Generator[Any, Any, Drafted | None]:
+        """The draft after these; None where there can be no more."""
+        draft = yield from self.drafter.draft(drafts, self.side.transcript.position, self.draft_chance, self.quantise)
+        self.made += 1
+        if not self._drafts_yet:  # the prompt had to be read for it
+            self._drafts_yet = True
+            yield from self.begin()
+        return draft
 
     def drafts(self, most: int) -> Generator[Any, Any, list[Drafted]]:
         """Draft as many tokens as the round should have, but at most so many; none after an end of sequence."""
         drafts: list[Drafted] = []
         while len(drafts) < most and self.lengths.more(drafts):
-            draft = yield from self.drafter.draft(drafts, self.side.transcript.position, self.draft_chance, self.quantise)
+            draft = yield from self.draft(drafts)
             if draft is None:
                 break
             drafts.append(draft)

@@ -18,6 +18,7 @@ from typing import Any
 from antiphon.config import CoupledOptions, longest
 from antiphon.core.chance import Chance, Race, Role
 from antiphon.core.distributions import Probs
+from antiphon.core.patience import Round
 from antiphon.core.rounding import exactly
 from antiphon.errors import ProtocolError
 from antiphon.methods import accounting
@@ -77,6 +78,8 @@ class CoupledDevice(ChainDevice):
         self._epoch = self._verdicts = 0
         self._block = 0  # drafts of the line when it was sent first
         self._drafted = 0  # drafts sent since the last verdict
+        self._falls: list[bool] = []  # whether a draft fell, by verdict of the round
+        self._answered = 0.0  # when the first of them came
 
     def run(self) -> Half:
         """Draft, and commit what the verdicts say."""
@@ -86,22 +89,22 @@ class CoupledDevice(ChainDevice):
 
     def _round(self) -> Generator[Any, Any, None]:
         """From the first drafts of a line until none of it is on its way any more."""
-        started, position = (yield Now()), self.side.transcript.position
-        fresh = yield from self._begin()
-        drafted = yield Now()
+        position, self._falls = self.side.transcript.position, []
+        yield from self.begin()
+        yield from self._begin_line()
+        made, drafted = self.made, (yield Now())
         while self.side.transcript.finish is None and (self._sent or self._asked):
             yield from self._wait()
         waited, tokens = (yield Now()) - drafted, self.side.transcript.position - position
-        self.lengths.learn(fresh, self._block, tokens, drafted - started, waited)
+        settled = self._answered - drafted
+        self.lengths.learn(Round(made, drafted - self.started, self._block, self._falls[0], settled, waited, tokens))
 
-    def _begin(self) -> Generator[Any, Any, int]:
-        """Send what still stands of the line and as many more drafts as pay; how many are new."""
-        had = len(self._line)
+    def _begin_line(self) -> Generator[Any, Any, None]:
+        """Send what still stands of the line and as many more drafts as pay."""
         while self._may_extend() and self.lengths.more(self._line) and (yield from self._extend()):
             pass
         self._block, self._asked = len(self._line), not self._line
         yield self._send_rest()
-        return self._block - had
 
     def _wait(self) -> Generator[Any, Any, None]:
         """Draft on while the verdict is on its way, then commit it."""
@@ -109,11 +112,13 @@ class CoupledDevice(ChainDevice):
             yield self._send_rest()
         message = yield Receive(0.0 if self._goes_on() else None)
         if message is not None:
+            if not self._falls:
+                self._answered = yield Now()
             yield self._settle(message)
 
     def _goes_on(self) -> bool:
         room = len(self._line) < min(self._block, self._most) + self._ahead
-        return self._sent > 0 and room and self._may_extend() and self.lengths.speculate(self._line)
+        return self._sent > 0 and room and self._may_extend()
 
     def _may_extend(self) -> bool:
         transcript, line = self.side.transcript, self._line
@@ -121,7 +126,7 @@ class CoupledDevice(ChainDevice):
         return len(line) < transcript.remaining - 1 and not ended and not self.drafter.exhausted
 
     def _extend(self) -> Generator[Any, Any, bool]:
-        draft = yield from self.drafter.draft(self._line, self.side.transcript.position, self.draft_chance, exactly)
+        draft = yield from self.draft(self._line)
         self._line += [] if draft is None else [draft]
         return draft is not None
 
@@ -142,6 +147,7 @@ class CoupledDevice(ChainDevice):
         known = self._sent > verdict.accepted  # a draft is with the cloud, or on its way, where the token is
         follows = bool(rest) and rest[0].number == token
         self.lengths.tested(stood, rest[0] if known and token is not None else None, follows)
+        self._falls.append(known and not follows)
         self._verdicts += 1
         self._line, self._sent = rest[1:] if follows else [], max(0, self._sent - len(numbers)) if follows else 0
         self._epoch = self._epoch if self._sent else self._verdicts

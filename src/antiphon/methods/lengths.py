@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from antiphon.config import AUTO_DRAFT_LENGTH
-from antiphon.core.patience import Pace
+from antiphon.core.patience import Pace, Round
 from antiphon.methods.drafter import Drafted
-
-SPECULATE = 0.1
-"""The least chance to be of use of a draft that is made while the device waits anyway."""
 
 
 class Lengths(Protocol):
@@ -18,16 +15,12 @@ class Lengths(Protocol):
         """Whether another draft should follow these before they are sent."""
         ...
 
-    def speculate(self, drafts: Sequence[Drafted]) -> bool:
-        """Whether another draft should follow these while the device waits anyway."""
-        ...
-
     def tested(self, stood: Sequence[Drafted], next: Drafted | None, follows: bool) -> None:
         """Learn from a verdict: these drafts stood, and `next`, if it was tested, did if it `follows`."""
         ...
 
-    def learn(self, fresh: int, sent: int, tokens: int, drafting: float, waiting: float) -> None:
-        """Learn from a round: the seconds in which `fresh` tokens were drafted, those that it took after `sent` were sent."""
+    def learn(self, round: Round) -> None:
+        """Learn from how a round went."""
         ...
 
 
@@ -41,14 +34,10 @@ class Fixed:
         """Until the number is reached."""
         return len(drafts) < self._length
 
-    def speculate(self, drafts: Sequence[Drafted]) -> bool:
-        """Always."""
-        return True
-
     def tested(self, stood: Sequence[Drafted], next: Drafted | None, follows: bool) -> None:
         """Nothing to learn."""
 
-    def learn(self, fresh: int, sent: int, tokens: int, drafting: float, waiting: float) -> None:
+    def learn(self, round: Round) -> None:
         """Nothing to learn."""
 
 
@@ -62,11 +51,6 @@ class Auto:
         """While another one pays."""
         return len(drafts) < AUTO_DRAFT_LENGTH and self.pace.pays([draft.entropy for draft in drafts])
 
-    def speculate(self, drafts: Sequence[Drafted]) -> bool:
-        """While it has a chance."""
-        acceptance = self.pace.acceptance
-        return acceptance.survival([draft.entropy for draft in drafts]) * acceptance.overall >= SPECULATE
-
     def tested(self, stood: Sequence[Drafted], next: Drafted | None, follows: bool) -> None:
         """Learn which drafts stand."""
         for draft in stood:
@@ -74,9 +58,9 @@ class Auto:
         if next is not None:
             self.pace.acceptance.observe(next.entropy, stood=follows)
 
-    def learn(self, fresh: int, sent: int, tokens: int, drafting: float, waiting: float) -> None:
+    def learn(self, round: Round) -> None:
         """Learn how long it takes."""
-        self.pace.observe(fresh, sent, tokens, drafting, waiting)
+        self.pace.observe(round)
 
 
 def lengths(draft_length: int) -> Lengths:
