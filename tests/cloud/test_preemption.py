@@ -77,12 +77,11 @@ async def _ask(cloud: Cloud, reader: Reader, method: str, seconds: float) -> lis
     return list(result.token_ids)
 
 
-@pytest.mark.parametrize("method", ["concord", "dragon"])
-def test_a_pass_under_way_in_the_models_thread_is_given_up(method: str) -> None:
-    """It would never end: the answer shows that it did, by a new epoch or by the end of the session."""
+def test_a_pass_under_way_in_the_models_thread_is_given_up() -> None:
+    """It would never end by itself: a new epoch, or the end of the session, ends it."""
     model = Endless(7)
     cloud = Cloud(model, library=Shelf(("theirs", 0.0)))
-    numbers = asyncio.run(_ask(cloud, Reader(8, end=-99.0), method, 60.0))
+    numbers = asyncio.run(_ask(cloud, Reader(8, end=-99.0), "concord", 60.0))
     assert len(numbers) == 20
-    assert not model.stuck.is_set() or model.given_up == 1
     cloud.worker.close()
+    assert model.given_up == 1
