@@ -186,8 +186,13 @@ class CloudConnection:
 class _Yielding:
     """A pass under way that gives way to a kind of message."""
 
-    def __init__(self, to: type[m.Message]) -> None:
-        self.to, self.stop, self.told = to, Stop(), asyncio.Event()
+    def __init__(self, to: type[m.Message] | None) -> None:
+        self._to, self.stop, self.told = to, Stop(), asyncio.Event()
+
+    def hear(self, message: m.Message) -> None:
+        """Give up if it is for this message."""
+        if self._to is not None and isinstance(message, self._to):
+            self.give_up()
 
     def give_up(self) -> None:
         self.stop.set()
@@ -219,8 +224,8 @@ class SessionHost:
             self._inbox.put_nowait(message)
         except asyncio.QueueFull as error:
             raise ProtocolError("too many messages wait to be read: wait for answers", "busy") from error
-        if self._yielding is not None and isinstance(message, self._yielding.to):
-            self._yielding.give_up()
+        if self._yielding is not None:
+            self._yielding.hear(message)
 
     async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
         """Run a call in the model's thread, when its turn has come."""
@@ -232,7 +237,7 @@ class SessionHost:
 
     async def preemptible(self, step: Step) -> Logits | None:
         """Run a pass when its turn has come, unless what it gives way to comes before it is over."""
-        self._yielding = yielding = _Yielding(step.gives_way or m.Cancel)
+        self._yielding = yielding = _Yielding(step.gives_way)
 
         def call() -> Logits | None:
             return self._counted(step, partial(step.run_unless, yielding.stop))
