@@ -4,7 +4,7 @@ import math
 import operator
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Any, Protocol, runtime_checkable
 
 from antiphon.errors import UsageError
 
@@ -265,17 +265,25 @@ class UncertaintyOptions:
         _require(1 <= self.kept <= 4096, f"kept must be 1 to 4096, not {self.kept}")
 
 
-Drafting: TypeAlias = (
-    NoOptions | ChainOptions | TsltOptions | TreeOptions | CoupledOptions | CoupledTreeOptions | UncertaintyOptions
-)
-"""Options of the methods whose answers are the cloud's."""
+@runtime_checkable
+class RoundOptions(Protocol):
+    """What the options of every chain method have."""
+
+    @property
+    def draft_length(self) -> int:
+        """Drafts a round at most; 0 is auto."""
+        ...
 
 
-def most_drafts(options: Drafting) -> int:
-    """Tokens that a round drafts at most: the nodes of a tree, or the length of a chain; 0 for a method that drafts none."""
-    if isinstance(options, NoOptions):
-        return 0
-    return options.nodes if isinstance(options, WithTree) else longest(options.draft_length)
+def most_drafts(options: object) -> int:
+    """Tokens that a round drafts at most: the nodes of a tree, or the length of a chain; 0 where the options name neither."""
+    match options:
+        case WithTree():
+            return options.nodes
+        case RoundOptions():
+            return longest(options.draft_length)
+        case _:
+            return 0
 
 
 @dataclass(frozen=True, slots=True)

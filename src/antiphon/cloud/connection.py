@@ -96,7 +96,7 @@ class CloudConnection:
             case m.Open():
                 host = self._hosts[session] = SessionHost(self, session)
                 host.task = asyncio.create_task(self._run(host, message))
-                host.task.add_done_callback(self._report_crash)
+                host.task.add_done_callback(partial(self._ended, host))
             case m.Cancel():
                 await self._cancel(session)
             case _:
@@ -135,9 +135,6 @@ class CloudConnection:
             pass  # the reader of frames sees it too, and ends the connection
         except AntiphonError as error:
             await self._fail(host.session, failure_code(error), error)
-        finally:
-            self._hosts.pop(host.session, None)
-            self._wire.ledgers.pop(host.session, None)
 
     async def _answer(self, host: "SessionHost", opening: m.Open) -> None:
         if self._common is None:
@@ -177,10 +174,19 @@ class CloudConnection:
         for session in list(self._hosts):
             await self._cancel(session)
 
-    def _report_crash(self, task: "asyncio.Task[None]") -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a session failed by a fault of Antiphon", exc_info=error)
-            self._closing = asyncio.create_task(self.leave("the cloud failed: its log says why"))
+    def _ended(self, host: "SessionHost", task: "asyncio.Task[None]") -> None:
+        """A session's task is over. A fault of ours ends that session alone: the others know nothing of it."""
+        if task.cancelled() or (fault := task.exception()) is None:
+            self._forget(host)
+            return
+        log.error("a session failed by a fault of Antiphon", exc_info=fault)
+        told = AntiphonError("the cloud failed: its log says why")
+        host.task = asyncio.create_task(self._fail(host.session, failure_code(fault), told))
+        host.task.add_done_callback(lambda _: self._forget(host))
+
+    def _forget(self, host: "SessionHost") -> None:
+        self._hosts.pop(host.session, None)
+        self._wire.ledgers.pop(host.session, None)
 
 
 class _Yielding:

@@ -10,7 +10,7 @@ import msgspec
 
 from antiphon.config import Limits, most_drafts
 from antiphon.core.chance import PhiloxChance
-from antiphon.errors import CapacityError, ModelError, UsageError
+from antiphon.errors import AntiphonError, CapacityError, ModelError, UsageError
 from antiphon.methods import METHODS, MIXTURES, PROBES, find
 from antiphon.methods.base import CloudMixing, CloudSide, Method, Transcript
 from antiphon.methods.effects import Half
@@ -181,12 +181,14 @@ def _check_committed(opening: Open, common: CommonVocabulary) -> None:
         raise UsageError("an answer that has ended cannot go on")
 
 
-def failure_code(error: Exception) -> str:
-    """The code that a refusal carries on the wire."""
+def failure_code(error: BaseException) -> str:
+    """The code that a refusal, or a fault of ours, carries on the wire."""
     match error:
         case CapacityError():
             return "busy"
         case ModelError():
             return "model"
-        case _:
+        case AntiphonError():
             return "refused"
+        case _:
+            return "fault"

@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from antiphon.config import longest
+from antiphon.config import RoundOptions, longest
 from antiphon.core.acceptance import accepts
 from antiphon.core.chance import Chance, Role
 from antiphon.core.distributions import Probs
@@ -26,15 +26,6 @@ from antiphon.wire.messages import Draft, Verdict
 from antiphon.wire.packing import Reader, Writer
 
 Proposal = TypeVar("Proposal", bound="Proposed")
-
-
-class RoundOptions(Protocol):
-    """What the options of every chain method have."""
-
-    @property
-    def draft_length(self) -> int:
-        """Drafts a round at most; 0 is auto."""
-        ...
 
 
 class PrecisionOptions(RoundOptions, Protocol):
