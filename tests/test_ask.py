@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 import pytest
 
+from antiphon import shown
 from antiphon.cli import main
 from antiphon.cli.ask import ask
 from antiphon.cli.marks import STYLES, Marking
@@ -302,7 +303,7 @@ def test_marks_on_a_terminal(folder: Path, asked: Asking, others: tuple[str, str
 def test_plain_on_a_terminal_and_elsewhere(folder: Path, asked: Asking, others: tuple[str, str]) -> None:
     seen, errors = on_a_terminal(folder, others[0], "--seed", "3", "--plain", QUESTION)
     out, err = asked(*PATIENT, QUESTION, clouds=others[:1])
-    assert seen == out
+    assert seen.replace("\t", 8 * " ") == shown.block(out).replace("\t", 8 * " ")
     assert "\x1b[" not in seen
     assert len(errors.splitlines()) == len(err.splitlines()) == 1
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +18,7 @@ from antiphon.cli.arguments import (
     Threads,
     WeightTemperature,
 )
+from antiphon.cli.screen import from_stdin
 from antiphon.config import ModelConfig, Request, SamplingParams
 from antiphon.errors import UsageError
 
@@ -98,7 +98,7 @@ def ask(
     given |= {"ahead": ahead, "gate": _gate(gate), "realign": realign, "packing": packing, "top_p": packing_top_p}
     options = MixtureOptions(**{name: value for name, value in given.items() if value is not None})
     sampling = SamplingParams(repetition_penalty, presence_penalty, frequency_penalty, (), temperature, top_k, top_p, min_p)
-    text = _from_stdin(options.form) if question == "-" else question
+    text = from_stdin("question") if question == "-" else question
     request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed)
     own_model = None if model is None else ModelConfig(model, context, threads)
     search = SearchOptions(temperature=weight_temperature)
@@ -142,12 +142,3 @@ def _number(name: str, given: str | None, word: str) -> float | None:
 
 def _seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
-
-
-def _from_stdin(form: str) -> str:
-    """What is piped in; the line's end is no part of a question. Raises UsageError."""
-    try:
-        text = sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"the question on stdin is not UTF-8 (byte {error.start}): convert it first") from error
-    return text.rstrip("\r\n") if form == "question" else text

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -24,8 +23,8 @@ from antiphon.cli.arguments import (
     drafting,
     number_or_auto,
 )
+from antiphon.cli.screen import from_stdin, write
 from antiphon.config import CoupledOptions, ModelConfig, Request, SamplingParams, UncertaintyOptions
-from antiphon.errors import UsageError
 
 _SAMPLING, _HLM, _COUPLED, _REQUEST = SamplingParams(), UncertaintyOptions(), CoupledOptions(), Request("any")
 
@@ -76,7 +75,7 @@ def generate(
     given |= {"truncate": truncate, "wire": wire, "expansion": expansion, "replacement": replacement}
     given |= {} if draft_precision is None else {"draft_precision": draft_precision}
     options = find(method).options_from(given)
-    text = _read_stdin() if prompt == "-" else prompt
+    text = from_stdin("prompt") if prompt == "-" else prompt
     request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed)
     device_config = None if model is None else ModelConfig(model, context, threads)
     figures = asyncio.run(_generate(request, cloud, device_config, check))
@@ -91,7 +90,7 @@ async def _generate(request: Request, url: str | None, model: ModelConfig | None
     from antiphon.device.session import using
 
     def show(pieces: Sequence[Piece]) -> None:
-        typer.echo("".join(piece.text for piece in pieces), nl=False)
+        write("".join(piece.text for piece in pieces))
 
     if checked:
         require_checkable(request)
@@ -104,13 +103,6 @@ async def _generate(request: Request, url: str | None, model: ModelConfig | None
             typer.echo(finding.sentence(), err=True)
             figures["check"] = asdict(finding)
     return figures
-
-
-def _read_stdin() -> str:
-    try:
-        return sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"the prompt on stdin is not UTF-8 (byte {error.start}): convert it first") from error
 
 
 def _summary(figures: dict[str, Any]) -> str:

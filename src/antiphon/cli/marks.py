@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
+from antiphon import shown
+from antiphon.cli.screen import write
 from antiphon.device.answer import Piece
 from antiphon.methods.effects import Kind
 
@@ -19,10 +20,6 @@ LEGEND = {
     Kind.CONFIRMED: "by a cloud",
     Kind.CHANGED: "by a cloud",
 }
-
-_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"}
-_PICTURES |= {127: "\u2421", **dict.fromkeys(range(128, 160), "\ufffd")}
-"""Control characters, which would steer the terminal, to their pictures."""
 
 
 class Marking:
@@ -44,9 +41,9 @@ class Marking:
         self._kinds.append(pieces[-1].kind if pieces else None)
         for piece in pieces:
             if self._marked:
-                self._console.out(piece.text.translate(_PICTURES), style=STYLES[piece.kind], end="", highlight=False)
+                self._console.out(shown.block(piece.text), style=STYLES[piece.kind], end="", highlight=False)
             else:
-                typer.echo(piece.text, nl=False)
+                write(piece.text)
 
     def kinds(self, counted: Counter[Kind]) -> list[Kind | None]:
         """The mark of each token, from how many there are of each; None where a token brought no text and that leaves it open.
