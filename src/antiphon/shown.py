@@ -7,7 +7,10 @@ sentence in another order than it has. Each is shown as its picture; nothing els
 _NEWLINE, _TAB = 10, 9
 _DIRECTIONS = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _BLOCK = {code: chr(0x2400 + code) for code in range(32) if code not in (_NEWLINE, _TAB)}
-_BLOCK |= {0x7F: "\u2421", **dict.fromkeys([*range(0x80, 0xA0), 0x2028, 0x2029, *_DIRECTIONS, *range(0xD800, 0xE000)], "\ufffd")}
+_BLOCK |= {
+    0x7F: "\u2421",
+    **dict.fromkeys([*range(0x80, 0xA0), 0x2028, 0x2029, *_DIRECTIONS, *range(0xD800, 0xE000)], "\ufffd"),
+}
 _LINE = {**_BLOCK, _NEWLINE: "\u240a", _TAB: "\u2409"}
 
 
