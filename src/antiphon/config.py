@@ -110,10 +110,15 @@ MAX_CANDIDATES = 31
 
 @dataclass(frozen=True, slots=True)
 class CandidateOptions(SplitOptions):
-    """Options of `xcosd-e`: candidates a message (K; 0 is auto), and how many messages of them (M) before a whole law."""
+    """Options of `xcosd-e`: candidates a message (K; 0 is auto), and how many messages of them (M) before a whole law.
+
+    as_paper: candidates are drawn as the paper draws them, all K of a message from the whole target; else without the draft
+    that was rejected, and none after one that is sure to pass.
+    """
 
     candidates: int = 0
     iterations: int = 10
+    as_paper: bool = False
 
     def __post_init__(self) -> None:
         SplitOptions.__post_init__(self)

@@ -1,9 +1,13 @@
-"""The bootstrap interval: right where the answer is known, and the same each time."""
+"""The bootstrap interval: right where the answer is known, the same each time, and none of too few units."""
 
 import numpy as np
 import pytest
 
-from antiphon.bench.bootstrap import difference_interval
+from antiphon.bench.bootstrap import FEWEST, difference_interval
+from antiphon.bench.figures import _interval
+from antiphon.bench.rag_figures import ratio as rag_ratio
+from antiphon.bench.reproduce.figures import ratio
+from antiphon.bench.truncation import _mean
 
 
 def mean(sums: np.ndarray) -> float:
@@ -15,7 +19,7 @@ def scores(values: list[float]) -> np.ndarray:
 
 
 def test_equal_scores_differ_by_nothing() -> None:
-    some = scores([0.0, 1.0, 1.0, 0.0, 0.5])
+    some = scores([0.0, 1.0, 1.0, 0.0, 0.5] * 3)
     assert difference_interval(some, some, mean) == (0.0, 0.0)
 
 
@@ -37,7 +41,7 @@ def test_plainly_better_scores_leave_zero_outside() -> None:
 
 def test_it_is_paired() -> None:
     """A constant advantage on rows of very different difficulty is certain."""
-    theirs = scores([0.0, 100.0, 3.0, 50.0])
+    theirs = scores([0.0, 100.0, 3.0, 50.0] * 3)
     low, high = difference_interval(theirs + np.array([1.0, 0.0]), theirs, mean)
     assert low == pytest.approx(1.0)
     assert high == pytest.approx(1.0)
@@ -51,12 +55,31 @@ def test_its_width_is_that_of_the_normal_law() -> None:
 
 
 def test_it_is_the_same_each_time() -> None:
-    ours, theirs = scores([0.0, 1.0, 1.0, 0.25]), scores([1.0, 0.0, 0.0, 0.5])
-    assert difference_interval(ours, theirs, mean) == difference_interval(ours, theirs, mean)
+    ours, theirs = scores([0.0, 1.0, 1.0, 0.25] * 3), scores([1.0, 0.0, 0.0, 0.5] * 3)
+    found = difference_interval(ours, theirs, mean)
+    assert found is not None
+    assert found == difference_interval(ours, theirs, mean)
 
 
-def test_one_row_has_no_width() -> None:
-    assert difference_interval(scores([1.0]), scores([0.25]), mean) == (0.75, 0.75)
+@pytest.mark.parametrize("count", [1, 2, FEWEST - 1])
+def test_fewer_than_twelve_units_have_no_interval(count: int) -> None:
+    """In whichever report: eleven answers resampled would look as sure as they are not."""
+    values = [(float(place), 1.0 + place) for place in range(count)]
+    rows = np.array(values)
+    assert difference_interval(rows, rows * 0.5, mean) is None
+    assert _interval(rows, lambda sums: sums[:, 0] / sums[:, 1]) is None
+    assert [found.interval for found in (ratio(values), rag_ratio(values), _mean([[value] for value, _ in values]))] == [
+        None
+    ] * 3
+
+
+def test_twelve_have_one() -> None:
+    values = [(float(place), 1.0 + place) for place in range(FEWEST)]
+    rows = np.array(values)
+    assert FEWEST == 12
+    assert difference_interval(rows, rows * 0.5, mean) is not None
+    assert _interval(rows, lambda sums: sums[:, 0] / sums[:, 1]) is not None
+    assert None not in [found.interval for found in (ratio(values), rag_ratio(values), _mean([[value] for value, _ in values]))]
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [([1.0], [1.0, 2.0]), ([], [])])

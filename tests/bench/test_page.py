@@ -1,5 +1,6 @@
 """The page and its charts: self-contained, well formed, escaped, and drawn where the numbers say."""
 
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.bench.charts import Axis, Bar, Busy, Flight, Series, Tick, bars, exchange, lines, short
+from antiphon.bench.charts import Axis, Bar, Series, bars, levels, lines, short
+from antiphon.bench.exchange import Busy, Flight, Tick, exchange
 from antiphon.bench.page import (
     Html,
     Page,
@@ -68,6 +70,41 @@ def shapes(svg: Html, tag: str) -> list[ElementTree.Element]:
 
 def told(svg: Html) -> list[str]:
     return [title.text or "" for title in shapes(svg, "title")]
+
+
+def test_marks_on_a_logarithmic_axis_stand_where_their_powers_are() -> None:
+    """39 and 149,119 bytes are four powers of ten apart, and are drawn so; stacked lengths would be broken off alike."""
+    rows = [
+        Bar("a", (39.0,), "39", (30.0, 50.0)),
+        Bar("b", (149_119.0,), "149,119"),
+        Bar("c", (3900.0,), "3,900"),
+        Bar("d", (0.0,), "0"),
+    ]
+    drawn = levels(rows, ("bytes",), "bytes a token")
+    places = [float(circle.get("cx", "")) for circle in shapes(drawn, "circle")]
+    assert len(places) == 3
+    low, high, middle = places
+    assert low < middle < high
+    assert (middle - low) / (high - low) == pytest.approx(2 / math.log10(149_119 / 39), abs=0.01)
+    assert told(drawn) == ["a, bytes: 39", "b, bytes: 149k", "c, bytes: 3900"]
+    (span,) = [path for path in shapes(drawn, "path") if path.get("class") == "range s0"]
+    start, end = map(float, re.findall(r"[MH]([\d.]+)", span.get("d", "")))
+    assert start < low < end
+
+
+def test_parts_of_a_row_have_marks_of_their_own() -> None:
+    drawn = levels([Bar("a", (10.0, 1000.0), "1,010")], ("up", "down"), "bytes")
+    assert told(drawn)[-2:] == ["a, up: 10", "a, down: 1000"]
+
+
+def test_the_interval_of_a_bar_is_drawn() -> None:
+    drawn = bars([Bar("a", (10.0,), "10", (8.0, 12.0)), Bar("b", (6.0,), "6")], ("x",), "x")
+    (span,) = [path for path in shapes(drawn, "path") if path.get("class") == "span"]
+    start, end = map(float, re.findall(r"[MH]([\d.]+)", span.get("d", "")))
+    one, _ = shapes(drawn, "rect")
+    left, wide = float(one.get("x", "")), float(one.get("width", ""))
+    assert (start - left) / wide == pytest.approx(0.8, abs=0.01)
+    assert (end - left) / wide == pytest.approx(1.2, abs=0.01)
 
 
 CHART = lines([Series("a & b", ((1.0, 10.0), (2.0, 20.0)), 1, ((8.0, 12.0), (15.0, 25.0)))], Axis("x < y"), Axis("tokens/s"))

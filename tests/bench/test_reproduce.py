@@ -1,8 +1,10 @@
 """`antiphon reproduce`: both commands at scale smoke, going on, what stands in the page, and what a person can mend."""
 
+import html
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -13,14 +15,20 @@ from rich.progress import Progress
 import tinydata
 from antiphon.bench.compute import parse_compute
 from antiphon.bench.kept import KeptFile
+from antiphon.bench.quality import Score
 from antiphon.bench.reproduce import lab as labs
 from antiphon.bench.reproduce.answers import Ask, Timing
 from antiphon.bench.reproduce.figures import ratio, ratio_of_ratios
 from antiphon.bench.reproduce.lab import Lab, each_asked
 from antiphon.bench.reproduce.notebook import Entry, Notebook, notebook
-from antiphon.bench.reproduce.scores import until_stop
+from antiphon.bench.reproduce.pages import holds, interval
+from antiphon.bench.reproduce.redrawn import redrawn
+from antiphon.bench.reproduce.scores import Quality, until_stop
 from antiphon.bench.reproduce.tapes import Reel, Sent, Tape, Waited, Wrote
+from antiphon.bench.reproduce.xcosd import Report as XcosdReport
+from antiphon.bench.reproduce.xcosd_claims import claims as xcosd_claims
 from antiphon.bench.trials import Trial, attempt
+from antiphon.bench.truncation import Mean
 from antiphon.cli import main
 from antiphon.config import ModelConfig, SamplingParams
 from antiphon.errors import UsageError
@@ -74,18 +82,31 @@ def test_the_command(
     assert command(*wanted, monkeypatch=monkeypatch) == 0
     assert (out / f"{paper}.html").read_text() == page
     assert json.loads((out / f"{paper}.json").read_text()) == figures
+    again = tmp_path / "again.html"
+    assert command("page", str(out / f"{paper}.json"), str(again), monkeypatch=monkeypatch) == 0
+    assert again.read_text() == page
+    origin = figures["origin"]
+    assert origin["command"].startswith(f"antiphon reproduce {paper} --data DATA --scale smoke ")
+    for what in (origin["command"], origin["commit"], origin["cpu"], origin["llama_cpp"]):
+        assert html.escape(what) in page
+    assert figures["seed"] == 1
 
 
 @pytest.mark.slow
 def test_what_is_in_the_figures_of_tslt(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert command("tslt", "--data", str(data), "--scale", "smoke", "--out", str(tmp_path), monkeypatch=monkeypatch) == 0
     figures = json.loads((tmp_path / "tslt.json").read_text())
-    kept = [cut["kept"] for cut in figures["truncation"]["cuts"]]
+    truncation = figures["truncation"]
+    kept = [cut["kept"] for cut in truncation["cuts"]]
     assert kept == sorted({3, 8, 26, 32, 100})
     masses = [cut["mass"]["mean"] for cut in figures["truncation"]["cuts"]]
     assert masses == sorted(masses)
-    assert all(cut["excess"] <= 1e-9 for cut in figures["truncation"]["cuts"])
-    lines = {(line["kind"]["name"], line["kind"]["tree"]): line for line in figures["speed"]}
+    assert [cut["name"] for cut in truncation["nuclei"]] == ["p=0.5", "p=0.8", "p=0.9", "p=0.95", "p=0.99"]
+    assert all(float(cut["name"][2:]) <= cut["mass"]["mean"] + 1e-9 for cut in truncation["nuclei"])
+    assert all(max(cut["excess"], cut["second_excess"]) <= 1e-9 for cut in truncation["cuts"] + truncation["nuclei"])
+    assert all(cut["second_bound"]["mean"] > 0 for cut in truncation["nuclei"])
+    lines = {(line["kind"]["name"], line["kind"]["tree"]): line for line in figures["speeds"]}
+    assert (figures["prompts"], figures["tokens"], figures["extreme"]["answers"]) == (2, 12, 2)
     assert [point["rate"] for point in lines["coupled", False]["points"]] == [1, 30, 1000]
     slow, _, fast = (point["speed_up"]["mean"] for point in lines["whole laws", True]["points"])
     assert slow < fast
@@ -108,6 +129,13 @@ def test_what_is_in_the_figures_of_xcosd(data: Path, tmp_path: Path, monkeypatch
     for name in ("dssd", "xcosd"):
         assert loads[name, "all"]["down"]["mean"] == pytest.approx(loads[name, "all"]["form_down"], rel=0.03)
     assert {one["drafts"] for one in figures["by_length"]} == {1, 2, 4}
+    paper, ours = (loads[name, "all"] for name in ("xcosd-e, as the paper", "xcosd-e"))
+    assert paper["down"]["mean"] > 2 * ours["down"]["mean"]
+    assert all(load["opening"] > 8 * 20 / 10 for load in figures["loads"])
+    assert {(one["name"], one["other"]) for one in figures["ratios"] if one["what"] == "tokens/s"} >= {
+        (name, other) for name in ("xcosd", "xcosd-e") for other in ("cloud", "dssd", "dsd")
+    }
+    assert (figures["questions"], figures["questions_by_length"]) == ({"wmt22": 1, "mmlu": 2}, 1)
     names = [quality["name"] for quality in figures["quality"] if quality["scores"][0]["task"] == "mmlu"]
     assert names[0] == "cloud"
     assert "coupled" not in names
@@ -235,7 +263,7 @@ def test_asking_for_every_token() -> None:
 
 
 def test_shares_of_a_round() -> None:
-    timing = Timing(((1.0, 2), (1.3, 3), (1.5, 1)), (0, 0, 0), (0, 0, 0), 0, 0, 0)
+    timing = Timing(((1.0, 2), (1.3, 3), (1.5, 1)), (0, 0, 0), (0, 0, 0), 0, 0, 0, 0)
     assert timing.tokens == 6
     assert timing.decoding == (4, pytest.approx(0.5))
     assert timing.shares() == pytest.approx([0.1, 0.1, 0.1, 0.2])
@@ -249,16 +277,67 @@ def test_the_text_before_a_stop_string() -> None:
 
 
 def test_means_are_of_sums() -> None:
-    assert ratio([(1, 2)]).interval is None
-    found = ratio([(1, 1), (3, 7)])
+    found = ratio([(1, 1), (3, 7)] * 6)
     assert found.mean == 0.5
     assert found.interval is not None
-    assert found.interval[0] == pytest.approx(3 / 7)
-    assert found.interval[1] == pytest.approx(1)
-    assert ratio([(0, 0), (0, 0)]).mean == 0
-    pair = ratio_of_ratios([(4, 1), (4, 1)], [(1, 1), (3, 1)])
+    assert 3 / 7 < found.interval[0] < 0.5 < found.interval[1] < 1
+    assert ratio([(0, 0)] * 12).mean == 0
+    pair = ratio_of_ratios([(4, 1), (4, 1)] * 6, [(1, 1), (3, 1)] * 6)
     assert pair.mean == 2
-    assert pair.interval == pytest.approx((4 / 3, 4))
+    assert pair.interval is not None
+    assert 4 / 3 < pair.interval[0] < 2 < pair.interval[1] < 4
+
+
+@pytest.mark.parametrize(
+    ("intervals", "verdict"),
+    [
+        ([(1.1, 1.3), (1.01, 2.0)], "yes"),
+        ([(1.1, 1.3), (0.99, 2.0)], "not decided"),
+        ([(1.1, 1.3), (0.7, 0.9)], "no"),
+        ([(1.1, 1.3), None], "n too small"),
+    ],
+)
+def test_a_verdict_is_one_of_intervals(intervals: list, verdict: str) -> None:
+    """Means alone say "faster" wherever one is a hair above the other."""
+    assert holds([Mean(1.2, interval) for interval in intervals]) == verdict
+
+
+def test_a_mean_without_an_interval_says_why() -> None:
+    assert interval(Mean(1.25, None), "{:.1f}".format) == "1.2 [n too small]"
+    assert interval(Mean(1.25, (1.0, 1.5)), "{:.1f}".format) == "1.2 [1.0, 1.5]"
+
+
+def scored_on(questions: int) -> tuple[Quality, ...]:
+    return (Quality("xcosd", (Score("wmt22", "BLEU", 17.0, 1.0, (-3.0, 5.0)),), questions),)
+
+
+@pytest.mark.slow
+def test_scores_of_few_questions_are_no_finding(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zero of five apart on a dozen questions says nothing; a difference of 300 does."""
+    assert command("x-cosd", "--data", str(data), "--scale", "smoke", "--out", str(tmp_path), monkeypatch=monkeypatch) == 0
+    found = json.loads((tmp_path / "x-cosd.json").read_text())
+    report = msgspec.convert({**found, "settings": found}, XcosdReport)
+    few, many = (xcosd_claims(replace(report, quality=scored_on(count)))[0].found for count in (12, 300))
+    assert "too few" in few
+    assert "differ" not in few.replace("difference", "")
+    assert "0 of 1 differ" in many
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "cannot be read"),
+        ("[]", "is no JSON object"),
+        ('{"paper": "CONCORD, arXiv"}', "holds no figures of TSLT or X-CoSD"),
+        ('{"paper": "TSLT, arXiv"}', "was written by another version"),
+    ],
+)
+def test_a_page_of_no_figures(content: str | None, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "figures.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UsageError, match=sentence):
+        redrawn(path)
 
 
 def test_a_notebook_keeps_what_depends_on_its_settings(tmp_path: Path) -> None:

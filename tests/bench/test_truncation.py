@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from antiphon.bench.laws import STEPS, Meter, acceptance, wire_forms, without_replacement
+from antiphon.bench.laws import STEPS, Meter, acceptance, second_accepted, wire_forms, without_replacement
 from antiphon.bench.plots import draw, require_drawable
 from antiphon.bench.texts import Pair, laws, read_prompts
 from antiphon.bench.truncation import Plan, Report, Row, run, table
@@ -173,6 +173,41 @@ def test_nothing_cut_is_the_full_law(precision: int, tmp_path: Path) -> None:
     assert report.bound_held
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_acceptance_of_a_second_draft_by_hand(seed: int) -> None:
+    """Where a first draft fell the target is the residual; the second draft comes from the same law (TSLT 4.3)."""
+    chance = np.random.default_rng(seed)
+    target, law = chance.dirichlet(np.full(6, 0.5)), chance.dirichlet(np.full(4, 0.5))
+    rest = np.maximum(target - np.append(law, [0.0, 0.0]), 0.0)
+    wanted = sum(min(law[token], rest[token] / rest.sum()) for token in range(4))
+    found, mass = second_accepted(target, law)
+    assert found == pytest.approx(wanted, abs=1e-12)
+    assert mass == pytest.approx(rest.sum(), abs=1e-12)
+    both = acceptance(target, law, 2).with_replacement
+    assert both == pytest.approx(1 - mass + mass * found, abs=1e-12)
+
+
+def test_a_second_draft_that_is_never_drawn() -> None:
+    law = np.array([0.25, 0.75])
+    assert second_accepted(law, law) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_theorem_2_holds_and_its_bound_says_something(seed: int) -> None:
+    """For every truncation of laws of any kind; and a bound without its last term, sigma itself, would not hold."""
+    chance = np.random.default_rng(seed)
+    meter = Meter(COMMON, ("k=3", "k=30", "p=0.5", "p=0.9"), 16, 2)
+    points = [
+        point
+        for _ in range(8)
+        for point in meter.measure(
+            chance.dirichlet(np.full(COMMON.target_size, 0.05)), chance.dirichlet(np.full(COMMON.size, 0.05))
+        ).points
+    ]
+    assert all(point.second.moved <= point.second.bound + 1e-9 for point in points)
+    assert max(point.second.moved / point.second.bound for point in points) > 0.05
+
+
 def test_the_bound_counts_what_rounding_moved() -> None:
     """Where truncation cuts nothing, the excess is what is lost beyond the rounding's total variation."""
     chance = np.random.default_rng(5)
@@ -218,13 +253,18 @@ def test_prompts_are_spread_over_the_file(tmp_path: Path) -> None:
     assert read_prompts(path, 1) == ["x" * 200]
 
 
-def test_intervals(measured: Report, tmp_path: Path) -> None:
-    for row in measured.rows:
+def test_intervals(tmp_path: Path) -> None:
+    """Over twelve texts; of fewer none."""
+    many = tmp_path / "many"
+    many.write_text("\n".join(f"{place} {line}" for place, line in enumerate(2 * LINES)))
+    for row in run(plan(tmp_path, data=many, prompts=12), QUIET).rows:
         assert row.acceptance.single.interval is not None
         low, high = row.acceptance.single.interval
         assert low <= row.acceptance.single.mean <= high
         assert low < high
-    assert run(plan(tmp_path, prompts=1), QUIET).rows[0].mass.interval is None
+    few = run(plan(tmp_path, prompts=7), QUIET)
+    assert few.rows[0].mass.interval is None
+    assert "no intervals: n too small" in shown(few)
 
 
 def test_greedy_laws_are_one_token(tmp_path: Path) -> None:

@@ -74,6 +74,14 @@ def test_server_resampling_in_every_depth(pieces: tuple, candidates: int, iterat
     assert error("xcosd-e", pair, sampling, tokens=2, **given) < 1e-12
 
 
+@pytest.mark.parametrize(("candidates", "iterations"), [(1, 1), (1, 2), (2, 1), pytest.param(2, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pieces", VOCABULARIES.values(), ids=VOCABULARIES)
+def test_candidates_drawn_as_the_paper_draws_them(pieces: tuple, candidates: int, iterations: int) -> None:
+    """From the whole target: the rejected draft among them, and candidates behind one that is sure to pass."""
+    given = {"draft_length": 1, "candidates": candidates, "iterations": iterations, "as_paper": True}
+    assert error("xcosd-e", Pair(*pieces, seed=3), SAMPLINGS["plain"], tokens=2, **given) < 1e-12
+
+
 @pytest.mark.parametrize("replacement", [False, True])
 @pytest.mark.parametrize("expansion", ["2", "3", "2,1", "1,2", "2,2"])
 @pytest.mark.parametrize("pieces", VOCABULARIES.values(), ids=VOCABULARIES)

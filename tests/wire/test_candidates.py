@@ -91,6 +91,20 @@ def test_what_a_cloud_draws_is_read_again(offer: tuple, before: int) -> None:
 
 
 @settings(max_examples=100, deadline=None)
+@given(offers(), st.integers(0, 3))
+def test_as_the_paper_draws_them_they_are_read_again(offer: tuple, outside: int) -> None:
+    """The rejected draft among them, and more behind one outside the common vocabulary, also twice."""
+    common, bits, rejected, candidates = offer
+    beyond = [Candidate(common.target_size - 1)] * (outside if common.target_size > common.size else 0)
+    drawn = [Candidate(rejected, 1), *beyond, *candidates[:-1], Candidate(rejected, 1, True)][:MAX_CANDIDATES]
+    codec, writer = CandidateCodec(common, bits, as_paper=True), Writer()
+    codec.write(writer, drawn)
+    reader = Reader(writer.finish())
+    assert codec.read(reader, rejected) == drawn
+    reader.finish()
+
+
+@settings(max_examples=100, deadline=None)
 @given(offers())
 def test_candidates_take_as_few_bits_as_they_can(offer: tuple) -> None:
     common, bits, _, candidates = offer

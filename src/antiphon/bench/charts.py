@@ -1,4 +1,4 @@
-"""Charts as inline SVG, for a `bench.page`: lines with intervals, broken stacked bars, and what two ends did over time.
+"""Charts as inline SVG, for a `bench.page`: lines with intervals, broken stacked bars, marks on a logarithmic axis.
 
 Colours, text and dark mode are the page's style; every mark tells its value when it is pointed at. Colours are numbers from 0
 to 7, so that one thing keeps its colour through all charts of a page; marks differ in shape too.
@@ -54,7 +54,7 @@ class Series:
     dashed: bool = False
 
 
-class _Scale:
+class Scale:
     """Values to places on the paper."""
 
     def __init__(self, axis: Axis, values: Sequence[float], start: float, end: float) -> None:
@@ -62,6 +62,7 @@ class _Scale:
         self.low, self.high = _ends(axis, values)
 
     def at(self, value: float) -> float:
+        """The place of a value."""
         low, high, value = (math.log(v) if self._log else v for v in (self.low, self.high, value))
         return self._start + (value - low) / (high - low) * (self._end - self._start)
 
@@ -76,14 +77,15 @@ def _ends(axis: Axis, values: Sequence[float]) -> tuple[float, float]:
     return low, max(high * 1.06, low + 1e-9) if axis.high is None else axis.high
 
 
-def _ticks(axis: Axis, scale: _Scale) -> list[tuple[float, str]]:
+def _ticks(axis: Axis, scale: Scale) -> list[tuple[float, str]]:
     if axis.names:
         return list(enumerate(map(str, axis.names)))
-    steps = _log_ticks(scale.low, scale.high) if axis.log else _even_ticks(scale.low, scale.high)
+    steps = _log_ticks(scale.low, scale.high) if axis.log else even_ticks(scale.low, scale.high)
     return [(value, axis.form(value)) for value in steps]
 
 
-def _even_ticks(low: float, high: float) -> list[float]:
+def even_ticks(low: float, high: float) -> list[float]:
+    """Round numbers between two."""
     rough = (high - low) / 4
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * unit for factor in (1, 2, 2.5, 5, 10) if factor * unit >= rough)
@@ -101,31 +103,31 @@ def lines(series: Sequence[Series], x: Axis, y: Axis) -> Html:
     legend, top = _legend([(one.name, one.colour, one.hollow) for one in series if one.name], TOP)
     places = [point for one in series for point in one.points]
     ranges = [end for one in series for pair in one.ranges for end in pair]
-    across = _Scale(x, [place for place, _ in places], LEFT, WIDTH - RIGHT)
+    across = Scale(x, [place for place, _ in places], LEFT, WIDTH - RIGHT)
     height = HEIGHT + top - TOP
-    up = _Scale(y, [value for _, value in places] + ranges, height - BOTTOM, top)
+    up = Scale(y, [value for _, value in places] + ranges, height - BOTTOM, top)
     parts = [*legend, *_frame(x, y, across, up, top, height)]
     for one in series:
         parts += _curve(one, across, up, x, y)
-    return _svg(parts, WIDTH, height)
+    return svg(parts, WIDTH, height)
 
 
-def _frame(x: Axis, y: Axis, across: _Scale, up: _Scale, top: float, height: float) -> list[str]:
+def _frame(x: Axis, y: Axis, across: Scale, up: Scale, top: float, height: float) -> list[str]:
     bottom, right, parts = height - BOTTOM, WIDTH - RIGHT, []
     for value, name in _ticks(y, up):
         parts.append(f'<path class="rule" d="M{LEFT} {up.at(value):.1f}H{right}"/>')
-        parts.append(_text(LEFT - 6, up.at(value) + 4, name, anchor="end"))
+        parts.append(text(LEFT - 6, up.at(value) + 4, name, anchor="end"))
     for value, name in _ticks(x, across):
         parts.append(f'<path class="axis" d="M{across.at(value):.1f} {bottom}v4"/>')
-        parts.append(_text(across.at(value), bottom + 17, name, anchor="middle"))
+        parts.append(text(across.at(value), bottom + 17, name, anchor="middle"))
     parts.append(f'<path class="axis" d="M{LEFT} {bottom}H{right}"/>')
-    parts.append(_text((LEFT + right) / 2, height - 8, x.label, kind="quiet", anchor="middle"))
+    parts.append(text((LEFT + right) / 2, height - 8, x.label, kind="quiet", anchor="middle"))
     middle = (top + bottom) / 2
-    parts.append(f'<g transform="rotate(-90 12 {middle:.1f})">{_text(12, middle, y.label, kind="quiet", anchor="middle")}</g>')
+    parts.append(f'<g transform="rotate(-90 12 {middle:.1f})">{text(12, middle, y.label, kind="quiet", anchor="middle")}</g>')
     return parts
 
 
-def _curve(one: Series, across: _Scale, up: _Scale, x: Axis, y: Axis) -> list[str]:
+def _curve(one: Series, across: Scale, up: Scale, x: Axis, y: Axis) -> list[str]:
     places = [(across.at(a), up.at(b)) for a, b in one.points]
     parts = [
         f'<path class="range s{one.colour}" d="M{place:.1f} {up.at(low):.1f}V{up.at(high):.1f}"/>'
@@ -160,33 +162,75 @@ def _legend(entries: Iterable[tuple[str, int, bool]], top: float, width: float =
         wide = 22 + LETTER * len(name)
         if x + wide > width and x > 8:
             x, y = 8.0, y + 18
-        parts += [_mark(x + 5, y, colour, hollow, name), _text(x + 14, y + 4, name)]
+        parts += [_mark(x + 5, y, colour, hollow, name), text(x + 14, y + 4, name)]
         x += wide
     return parts, y + 18 if parts else top
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A row of a bar chart: the sizes of its parts, and how its total is written."""
+    """A row of a chart: the sizes of its parts, how its total is written, and the total's interval if it has one."""
 
     name: str
     values: tuple[float, ...]
     written: str
+    interval: tuple[float, float] | None = None
 
 
 def bars(rows: Sequence[Bar], parts: Sequence[str], label: str) -> Html:
     """Stacked bars, one a row. One that is much longer than the others is broken off, and its number says how long it is."""
     legend, top = _legend([(name, colour, False) for colour, name in enumerate(parts) if len(parts) > 1], TOP)
-    left = 14 + LETTER * max((len(row.name) for row in rows), default=0)
-    written = 10 + LETTER * max((len(row.written) for row in rows), default=0)
-    longest = _longest([sum(row.values) for row in rows])
-    scale = (WIDTH - left - written - RIGHT) / longest
+    left, right = _room(rows)
+    longest = _longest([max(sum(row.values), *(row.interval or (0.0,))) for row in rows])
+    scale = (right - left) / longest
     shapes = list(legend)
     for place, row in enumerate(rows):
         shapes += _bar(row, parts, left, top + 24 * place, scale, longest)
     height = top + 24 * len(rows) + 22
-    shapes.append(_text(WIDTH - RIGHT, height - 6, label, kind="quiet", anchor="end"))
-    return _svg(shapes, WIDTH, height)
+    shapes.append(text(WIDTH - RIGHT, height - 6, label, kind="quiet", anchor="end"))
+    return svg(shapes, WIDTH, height)
+
+
+def _room(rows: Sequence[Bar]) -> tuple[float, float]:
+    """Where the shapes of a chart of rows begin and end, between the names and what is written."""
+    left = 14 + LETTER * max((len(row.name) for row in rows), default=0)
+    return left, WIDTH - RIGHT - 10 - LETTER * max((len(row.written) for row in rows), default=0)
+
+
+def levels(rows: Sequence[Bar], parts: Sequence[str], label: str) -> Html:
+    """Marks on a logarithmic axis, a row each and a mark for each part above 0: for what differs by powers of ten.
+
+    Stacked lengths would say nothing there. A part of 0 has no mark; an interval is drawn where there is only one part.
+    """
+    legend, top = _legend([(name, colour, False) for colour, name in enumerate(parts) if len(parts) > 1], TOP)
+    left, right = _room(rows)
+    found = [value for row in rows for value in (*row.values, *(row.interval or ())) if value > 0]
+    axis, bottom = Axis(label, log=True), top + 24 * len(rows)
+    scale = Scale(axis, found or [1.0], left + 6, right - 6)
+    shapes = list(legend)
+    for value, name in _sparse(_ticks(axis, scale)):
+        shapes += [f'<path class="rule" d="M{scale.at(value):.1f} {top:.1f}V{bottom}"/>']
+        shapes += [text(scale.at(value), bottom + 14, name, kind="small", anchor="middle")]
+    for place, row in enumerate(rows):
+        shapes += _level(row, parts, scale, left, right, top + 24 * place + 12)
+    shapes.append(text(WIDTH - RIGHT, bottom + 32, label, kind="quiet", anchor="end"))
+    return svg(shapes, WIDTH, bottom + 38)
+
+
+def _sparse(ticks: Sequence[tuple[float, str]]) -> Sequence[tuple[float, str]]:
+    """Six at most, so that their names do not touch."""
+    return ticks[:: math.ceil(len(ticks) / 6) or 1]
+
+
+def _level(row: Bar, parts: Sequence[str], scale: Scale, left: float, right: float, y: float) -> list[str]:
+    shapes = [text(left - 6, y + 4, row.name, anchor="end"), f'<path class="rule" d="M{left:.1f} {y:.1f}H{right:.1f}"/>']
+    if row.interval is not None and min(row.interval) > 0:
+        low, high = map(scale.at, row.interval)
+        shapes.append(f'<path class="range s0" d="M{low:.1f} {y:.1f}H{high:.1f}"/>')
+    for colour, (name, value) in enumerate(zip(parts, row.values, strict=True)):
+        if value > 0:
+            shapes.append(_mark(scale.at(value), y, colour, False, f"{row.name}, {name}: {short(value)}"))
+    return [*shapes, text(right + 8, y + 4, row.written)]
 
 
 def _longest(totals: Sequence[float]) -> float:
@@ -200,7 +244,7 @@ def _longest(totals: Sequence[float]) -> float:
 
 
 def _bar(row: Bar, parts: Sequence[str], left: float, top: float, scale: float, longest: float) -> list[str]:
-    shapes, x, room = [_text(left - 6, top + 14, row.name, anchor="end")], left, longest
+    shapes, x, room = [text(left - 6, top + 14, row.name, anchor="end")], left, longest
     broken = sum(row.values) > longest
     for colour, (name, value) in enumerate(zip(parts, row.values, strict=True)):
         wide = scale * min(value, room)
@@ -211,80 +255,21 @@ def _bar(row: Bar, parts: Sequence[str], left: float, top: float, scale: float, 
                 f"<title>{escape(tells)}</title></rect>"
             )
         x, room = x + wide, room - min(value, room)
+    if row.interval is not None and not broken:
+        ends = [left + scale * min(end, longest) for end in row.interval]
+        shapes.append(f'<path class="span" d="M{ends[0]:.1f} {top + 10.5:.1f}H{ends[1]:.1f}"/>')
     if broken:
         shapes.append(f'<path d="M{x - 14:.1f} {top + 21:.1f}l5 -21h4l-5 21z" style="fill: var(--paper)"/>')
-    return [*shapes, _text(x + 5, top + 14, row.written)]
+    return [*shapes, text(x + 5, top + 14, row.written)]
 
 
-@dataclass(frozen=True, slots=True)
-class Busy:
-    """A stretch of time in which an end computes."""
-
-    start: float
-    end: float
-    tells: str
-
-
-@dataclass(frozen=True, slots=True)
-class Flight:
-    """Something on its way: from `sent` until it has wholly `arrived`."""
-
-    sent: float
-    arrived: float
-    up: bool
-    tells: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A moment on the reader's line, with its colour."""
-
-    time: float
-    colour: int
-    tells: str
-
-
-def exchange(
-    above: Sequence[Busy], below: Sequence[Busy], flights: Sequence[Flight], ticks: Sequence[Tick], until: float
-) -> Html:
-    """Two ends over time, in seconds: the device above, the cloud below, what crosses between them, and tokens as they come."""
-    wide, left = 900.0, 62.0
-    scale = _Scale(Axis("", low=0.0, high=until), [], left, wide - 26)
-    parts = [_text(8, y, name) for name, y in (("tokens", 20), ("device", 47), ("wire", 84), ("cloud", 122))]
-    for value in _even_ticks(0.0, until):
-        x = scale.at(value)
-        parts += [f'<path class="rule" d="M{x:.1f} 8V136"/>', _text(x, 152, f"{1000 * value:g} ms", "small quiet", "middle")]
-    parts += [_flight(one, scale, until) for one in flights if one.sent < until]
-    parts += [_busy(one, scale, until, 34, 0) for one in above if one.start < until]
-    parts += [_busy(one, scale, until, 109, 1) for one in below if one.start < until]
-    parts += [_tick(one, scale) for one in ticks if one.time <= until]
-    return _svg(parts, wide, 160)
-
-
-def _busy(one: Busy, scale: _Scale, until: float, y: float, colour: int) -> str:
-    start, end = scale.at(one.start), scale.at(min(one.end, until))
-    box = f'<rect class="halo f{colour}" x="{start:.1f}" y="{y}" width="{max(1.0, end - start):.1f}" height="18" rx="2">'
-    return f"{box}<title>{escape(one.tells)}</title></rect>"
-
-
-def _flight(one: Flight, scale: _Scale, until: float) -> str:
-    top, bottom, colour = (52, 109, 2) if one.up else (109, 52, 3)
-    share = min(1.0, (until - one.sent) / max(one.arrived - one.sent, 1e-9))
-    end = f"{scale.at(one.sent + share * (one.arrived - one.sent)):.1f} {top + share * (bottom - top):.1f}"
-    path = f'<path class="curve s{colour}" d="M{scale.at(one.sent):.1f} {top}L{end}">'
-    return f"{path}<title>{escape(one.tells)}</title></path>"
-
-
-def _tick(one: Tick, scale: _Scale) -> str:
-    box = f'<rect class="halo f{one.colour}" x="{scale.at(one.time) - 2.5:.1f}" y="8" width="5" height="16" rx="1">'
-    return f"{box}<title>{escape(one.tells)}</title></rect>"
-
-
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
+def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
+    """Words at a place."""
     style = f' class="{kind}"' if kind else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{style}>{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{style}>{escape(words)}</text>'
 
 
-def _svg(parts: Sequence[str], width: float, height: float) -> Html:
+def svg(parts: Sequence[str], width: float, height: float) -> Html:
+    """A picture of shapes."""
     inside = "\n".join(parts)
     return Html(f'<svg viewBox="0 0 {width:.0f} {height:.0f}" xmlns="http://www.w3.org/2000/svg" role="img">\n{inside}\n</svg>')

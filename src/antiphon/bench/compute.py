@@ -65,7 +65,7 @@ class Compute:
 
 
 _A100 = (
-    "33 ms: the cloud's model alone writes about 30 tokens/s in X-CoSD's figure; 0.1 ms a further token: 15 Gflop at half of "
+    "33 ms: X-CoSD's server LLM writes about 30 tokens/s, second-hand; 0.1 ms a further token: 15 Gflop at half of "
     "the A100's 312 Tflop/s; 0.04 ms for 1,000 tokens of cache: 57 MB of Qwen2-7B at 1.56 TB/s"
 )
 _SMALL = (
@@ -79,7 +79,7 @@ PROFILES: Mapping[str, Compute] = {
     "paper": Compute(
         "paper",
         PassCost(4.0, source="4 ms for any pass of the device: ours"),
-        PassCost(33.0, source="33 ms for any pass of the cloud: about 30 tokens/s in X-CoSD's figure of throughput"),
+        PassCost(33.0, source="33 ms for any pass of the cloud: X-CoSD's server LLM writes about 30 tokens/s, second-hand"),
         "flat costs, as in the papers' formulas, in which a pass takes the same time however wide it is",
     ),
     "a100-7b": Compute(

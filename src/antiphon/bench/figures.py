@@ -11,12 +11,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from antiphon.bench.bootstrap import FEWEST, Interval
 from antiphon.device.answer import Result
 
 RESAMPLES = 1000
 _SEED = 20251216
-
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +103,7 @@ class Figures:
 
     @cached_property
     def tokens_per_s_interval(self) -> Interval | None:
-        """Its interval; None for a single answer."""
+        """Its interval; None of too few answers."""
         return _interval(_speeds(self.answers), lambda sums: sums[:, 0] / sums[:, 1])
 
     @cached_property
@@ -115,7 +114,7 @@ class Figures:
 
     @cached_property
     def speedup_interval(self) -> Interval | None:
-        """Its interval, answers resampled in pairs; None for a single pair."""
+        """Its interval, answers resampled in pairs; None of too few."""
         paired = np.hstack([_speeds(self.answers), _speeds(self.reference)])
         return _interval(paired, lambda sums: sums[:, 0] * sums[:, 3] / (sums[:, 1] * sums[:, 2]))
 
@@ -191,7 +190,7 @@ def _speeds(answers: Sequence[Written]) -> NDArray[np.float64]:
 def _interval(statistics: NDArray[np.float64], total: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Interval | None:
     """The middle 95 % of `total` over resampled rows; total: of sums, one a row, shape (resamples, statistics)."""
     rows = len(statistics)
-    if rows < 2:
+    if rows < FEWEST:
         return None
     counts = np.random.default_rng(_SEED).multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES)
     low, high = np.percentile(total(counts @ statistics), [2.5, 97.5])

@@ -48,6 +48,7 @@ class Point:
 
     kept, mass: tokens that truncation left, and their probability before it, 1 - sigma. sent: those of them that rounding left
     above 0. excess: |acceptance - the full law's| beyond sigma + the rounding's total variation; never above 0 but for noise.
+    second: of a second draft, where the first fell.
     """
 
     kept: int
@@ -55,7 +56,20 @@ class Point:
     sent: int
     acceptance: Acceptance
     excess: float
+    second: "Second"
     packed: tuple[Packed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """Of a second draft from the same law where the first fell: its acceptance, how far that moved and may move (TSLT 4.3).
+
+    bound: (2 / Z + 1) sigma, with Z the mass of the residual, as theorem 2 has it for two; sigma with the rounding.
+    """
+
+    acceptance: float
+    moved: float
+    bound: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +112,9 @@ class _Cut:
         sent = laws[self._bits]
         found = acceptance(target, sent, self._children)
         excess = abs(found.single - full.single) - (1.0 - mass) - total_variation(cut, sent)
+        second = _second(target, law, sent, 1.0 - mass + total_variation(cut, sent))
         packed = tuple(_packed(form, bits, codec, laws[bits]) for form, bits, codec in self._forms)
-        return Point(int(kept.sum()), mass, int(np.count_nonzero(sent)), found, excess, packed)
+        return Point(int(kept.sum()), mass, int(np.count_nonzero(sent)), found, excess, second, packed)
 
 
 def wire_forms(draft_precision: int) -> dict[str, int]:
@@ -127,6 +142,23 @@ def acceptance(target: Probs, law: Probs, children: int) -> Acceptance:
     with_replacement = acceptance_rate(wanted, drafts, children, replacement=True)
     rate = without_replacement(wanted, drafts, children) if len(support) ** (children - 2) <= STEPS else None
     return Acceptance(1.0 - total_variation(wanted, drafts), with_replacement, rate)
+
+
+def _second(target: Probs, full: Probs, sent: Probs, sigma: float) -> Second:
+    """`full` is the law as it was, `sent` truncated and rounded."""
+    before, mass = second_accepted(target, full)
+    after, _ = second_accepted(target, sent)
+    return Second(after, abs(after - before), (2.0 / mass + 1.0) * sigma if mass > 0 else 1.0)
+
+
+def second_accepted(target: Probs, law: Probs) -> tuple[float, float]:
+    """The acceptance of a second draft from `law` where the first fell, sum of min(law, residual); and the residual's mass.
+
+    1 and 0 where a first draft never falls. `law` may be shorter than `target`.
+    """
+    common = np.maximum(target[: len(law)] - law, 0.0)
+    mass = float(common.sum() + target[len(law) :].sum())
+    return (float(np.minimum(law, common / mass).sum()), mass) if mass > 0 else (1.0, 0.0)
 
 
 def without_replacement(target: Probs, law: Probs, count: int) -> float:

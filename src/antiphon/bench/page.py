@@ -184,6 +184,7 @@ svg .rule { stroke: var(--line); fill: none; }
 svg .curve { fill: none; stroke-width: 2; }
 svg .hollow { fill: var(--paper); stroke-width: 2; }
 svg .range { stroke-width: 1.5; opacity: .55; }
+svg .span { stroke: var(--ink); stroke-width: 1.5; }
 svg .halo { stroke: var(--paper); stroke-width: 1; }
 svg .pale { opacity: .45; }
 """

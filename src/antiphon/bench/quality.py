@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from antiphon import __version__
-from antiphon.bench.bootstrap import difference_interval
+from antiphon.bench.bootstrap import TOO_FEW, Interval, difference_interval
 from antiphon.bench.local import cloud_process, connected
 from antiphon.bench.questions import Question
 from antiphon.bench.records import Expected, Key, Record, RecordFile, Settings, appending, read_records
@@ -199,13 +199,16 @@ async def _answers(
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A method's score on a task, 0 to 100. difference: to `cloud`, with its 95 % interval; both None for `cloud` itself."""
+    """A method's score on a task, 0 to 100. difference: to `cloud`, with its 95 % interval.
+
+    Both are None for `cloud` itself, the interval also of too few questions.
+    """
 
     task: str
     metric: str
     score: float
     difference: float | None
-    interval: tuple[float, float] | None
+    interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,8 +280,10 @@ def table(report: Report) -> Table:
 
 
 def _cell(score: Score) -> Text:
-    interval = "" if score.interval is None else "\n[{:+.1f},\n{:+.1f}]".format(*score.interval)
-    return Text(f"{score.score:.1f}{interval}")
+    if score.difference is None:
+        return Text(f"{score.score:.1f}")
+    interval = TOO_FEW if score.interval is None else "[{:+.1f},\n{:+.1f}]".format(*score.interval)
+    return Text(f"{score.score:.1f}\n{interval}")
 
 
 def _short(bits: float) -> str:

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from antiphon.bench.bootstrap import difference_interval
+from antiphon.bench.bootstrap import FEWEST, difference_interval
 from antiphon.bench.rag_answers import Step, Written
 from antiphon.bench.truncation import Mean
 from antiphon.core.debt import DebtOptions, WaitingDebt
@@ -23,10 +23,10 @@ Sums = NDArray[np.float64]
 
 
 def total(rows: Sequence[Sequence[float]], of: Callable[[Sums], Sums]) -> Mean:
-    """A figure by statistics that are summed over rows, with its 95 % interval by resampling the rows; none for one row."""
+    """A figure by statistics that are summed over rows, with its 95 % interval by resampling the rows; none of too few."""
     statistics, count = np.array(rows, dtype=np.float64), len(rows)
     value = float(of(statistics.sum(0)))
-    if count == 1:
+    if count < FEWEST:
         return Mean(value, None)
     counts = np.random.default_rng(_SEED).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
     low, high = np.percentile(of(counts @ statistics), [2.5, 97.5])

@@ -44,7 +44,7 @@ def charts_of(rows: Mapping[str, Figures]) -> Iterator[Html]:
     stepwise = {name: one for name, one in rows.items() if name not in ENTIRE}
     yield side_by_side(
         figure(_speeds(rows), "Tokens a second", "The answer as a whole, from the question on."),
-        figure(_bytes(rows), "Bytes a token", "Both ways, framing included; longer bars are broken off."),
+        figure(_bytes(rows), "Bytes a token", "Framing included; each mark a factor, not a length."),
     )
     if any(one.different is not None for one in rows.values()):
         caption = "To the right is wrong, up is fast: what is bought by not waiting."
@@ -62,8 +62,9 @@ def tables_of(rows: Mapping[str, Figures]) -> Iterator[Html]:
 
 
 def _speeds(rows: Mapping[str, Figures]) -> Html:
-    speeds = {name: one.tokens_per_s.mean for name, one in rows.items()}
-    return charts.bars([Bar(name, (value,), f"{value:.1f}") for name, value in speeds.items()], ("tokens/s",), "tokens/s")
+    speeds = {name: one.tokens_per_s for name, one in rows.items()}
+    shown = [Bar(name, (speed.mean,), f"{speed.mean:.1f}", speed.interval) for name, speed in speeds.items()]
+    return charts.bars(shown, ("tokens/s",), "tokens/s")
 
 
 def _bytes(rows: Mapping[str, Figures]) -> Html:
@@ -71,7 +72,7 @@ def _bytes(rows: Mapping[str, Figures]) -> Html:
         ways = tuple(figures.per_token(lambda a, way=way: sum(getattr(a, way)) / 8).mean for way in ("up", "down"))  # type: ignore[misc]
         return Bar(name, ways, short(sum(ways)))
 
-    return charts.bars([one(*row) for row in rows.items()], ("up", "down"), "bytes a token")
+    return charts.levels([one(*row) for row in rows.items()], ("up", "down"), "bytes a token")
 
 
 def front(rows: Mapping[str, Figures]) -> Html:

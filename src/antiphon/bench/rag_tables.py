@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from rich import box
 from rich.table import Table
 
+from antiphon.bench.bootstrap import TOO_FEW
 from antiphon.bench.compute import Compute
 from antiphon.bench.rag import Report
 from antiphon.bench.rag_figures import Figures, quantile
@@ -102,8 +103,8 @@ def decided(figures: Figures) -> list[str]:
 
 def spread(mean: Mean, form: str, factor: float = 1.0) -> str:
     """A mean, and half of its interval."""
-    half = "" if mean.interval is None else f" \u00b1{factor * (mean.interval[1] - mean.interval[0]) / 2:{form}}"
-    return f"{factor * mean.mean:{form}}{half}"
+    half = TOO_FEW if mean.interval is None else f"\u00b1{factor * (mean.interval[1] - mean.interval[0]) / 2:{form}}"
+    return f"{factor * mean.mean:{form}} {half}"
 
 
 def _pair(seconds: Sequence[float]) -> str:

@@ -15,8 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from antiphon import __version__
+from antiphon.bench.bootstrap import TOO_FEW, Interval
 from antiphon.bench.charts import short
-from antiphon.bench.figures import Figures, Interval, Written, written
+from antiphon.bench.figures import Figures, Written, written
 from antiphon.bench.grid import REFERENCE, Ask, Plan, Row, Setting, asks_of, rows_of, settings_of
 from antiphon.bench.kept import KeptFile
 from antiphon.bench.mute import MuteModel
@@ -216,8 +217,8 @@ def _table(title: str, headings: Sequence[str], rows: Mapping[str, Sequence[str]
 def speed(figures: Figures) -> list[str]:
     """The cells of SPEED."""
     return [
-        f"{figures.tokens_per_s:.1f}{_spread(figures.tokens_per_s_interval, '.1f')}",
-        f"{figures.speedup:.2f}{_spread(figures.speedup_interval, '.2f')}",
+        f"{figures.tokens_per_s:.1f} {_spread(figures.tokens_per_s_interval, '.1f')}",
+        f"{figures.speedup:.2f} {_spread(figures.speedup_interval, '.2f')}",
         f"{1000 * figures.ttft_s:.0f}",
         *(_milliseconds(figures.itl_s(percent)) for percent in (50, 90)),
         "-" if figures.tokens_per_round is None else f"{figures.tokens_per_round:.2f}",
@@ -241,4 +242,4 @@ def _milliseconds(seconds: float | None) -> str:
 
 
 def _spread(interval: Interval | None, form: str) -> str:
-    return "" if interval is None else f" \u00b1{(interval[1] - interval[0]) / 2:{form}}"
+    return TOO_FEW if interval is None else f"\u00b1{(interval[1] - interval[0]) / 2:{form}}"

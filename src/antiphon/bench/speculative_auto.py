@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from antiphon.bench.bootstrap import TOO_FEW
 from antiphon.bench.figures import Figures
 from antiphon.bench.grid import Row, Setting
 
@@ -26,7 +27,7 @@ class Nearness:
     def cells(self) -> list[str]:
         """Those of NEARNESS."""
         interval = self.auto.speedup_interval
-        spread = "-" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
+        spread = TOO_FEW if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
         speeds = (f"{self.best.tokens_per_s:.1f}", f"{self.auto.tokens_per_s:.1f}")
         return [str(self.best_length), *speeds, f"{self.auto.speedup:.3f}", spread]
 

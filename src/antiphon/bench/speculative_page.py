@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from antiphon.bench import charts
-from antiphon.bench.charts import Axis, Bar, Busy, Flight, Series, Tick
+from antiphon.bench.charts import Axis, Bar, Series
+from antiphon.bench.exchange import Busy, Flight, Tick, exchange
 from antiphon.bench.figures import Figures
 from antiphon.bench.grid import REFERENCE, TRIPS, Setting
 from antiphon.bench.page import Html, Page, bullets, code, figure, folded, note, paragraph, side_by_side, table
@@ -215,7 +216,7 @@ def timeline(line: Timeline, until: float) -> Html:
         Flight(one.sent, one.arrived, one.up, f"{8 * one.size} bits, {1000 * (one.arrived - one.sent):.1f} ms")
         for one in line.frames
     ]
-    return charts.exchange(device, cloud, flights, [tick for commit in line.commits for tick in _ticks(commit, until)], until)
+    return exchange(device, cloud, flights, [tick for commit in line.commits for tick in _ticks(commit, until)], until)
 
 
 def _ticks(commit: Commit, until: float) -> Iterator[Tick]:

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from antiphon import __version__
-from antiphon.bench.bootstrap import difference_interval
+from antiphon.bench.bootstrap import FEWEST, TOO_FEW, Interval, difference_interval
 from antiphon.bench.laws import Acceptance, Meter, Packed, Point, Position, wire_forms
 from antiphon.bench.texts import Pair, laws, read_prompts
 from antiphon.config import MAX_TREE_NODES, ModelConfig, SamplingParams, SparseOptions, Truncation
@@ -106,10 +106,10 @@ def _measured(plan: Plan, pair: Pair, prompts: Sequence[str], show: Callable[[in
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean over the positions with its 95 % interval, bootstrapped over the prompts; no interval for one prompt."""
+    """A mean over the positions with its 95 % interval, bootstrapped over the prompts; none of too few."""
 
     mean: float
-    interval: tuple[float, float] | None
+    interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +230,7 @@ def _mean(values: Nested[float], weights: Nested[float] | None = None) -> Mean:
     sums = np.array([(sum(text), len(text)) for text in values], dtype=np.float64)
     if weights is not None:
         sums[:, 1] = [sum(text) for text in weights]
-    interval = difference_interval(sums, sums * (0.0, 1.0), _ratio) if len(sums) > 1 else None
-    return Mean(_ratio(sums.sum(0)), interval)
+    return Mean(_ratio(sums.sum(0)), difference_interval(sums, sums * (0.0, 1.0), _ratio))
 
 
 def _ratio(sums: NDArray[np.float64]) -> float:
@@ -285,8 +284,8 @@ def _share(mean: Mean | None) -> Text:
 def _caption(report: Report) -> str:
     plan, held = report.plan, "everywhere" if report.bound_held else "NOT everywhere"
     lines = (
-        f"means over {report.positions} positions"
-        + (f", 95 % intervals over {plan.prompts} texts" if plan.prompts > 1 else ""),
+        f"means over {report.positions} positions, "
+        + (f"95 % intervals over {plan.prompts} texts" if plan.prompts >= FEWEST else f"no intervals: {TOO_FEW}"),
         "kept: tokens left by truncation, and their mass before it",
         f"accepted: a single draft, or one of {plan.children} drawn with or without replacement",
         "delta, tight, plain: bytes for each token on the wire, of packed payloads",

@@ -122,6 +122,17 @@ def picture(
     write_picture(file, *panels(figures))
 
 
+@reproduce.command()
+def page(
+    figures: Annotated[Path, typer.Argument(help="What a reproduction wrote as JSON, such as x-cosd.json.")],
+    file: Annotated[Path, typer.Argument(help="The HTML file to write.")],
+) -> None:
+    """Make a page again from its figures; nothing is measured, no model is loaded."""
+    from antiphon.bench.reproduce.redrawn import redrawn
+
+    redrawn(figures).write(file)
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     data: Path

@@ -6,6 +6,9 @@ whole law is smaller, hybrid resampling. The device's choice goes up with its ne
 
 A candidate's probability crosses rounded to units of a draft probability, at random so that the device's test accepts exactly
 as often as one with the value itself (`core.resampling.chance_to_round_up`).
+
+With `as_paper` candidates are the paper's: drawn from the whole target, so the rejected draft, which never passes, may be among
+them, and always K, also behind one outside the common vocabulary, which always passes. The law is the same, the bits are more.
 """
 
 from collections.abc import Generator, Sequence
@@ -43,7 +46,7 @@ class XcosdEDevice(ScalarDevice):
         super().__init__(side, options)
         self._units = 2**options.draft_precision - 1
         self._iterations = options.iterations
-        self._codec = CandidateCodec(side.common, options.draft_precision)
+        self._codec = CandidateCodec(side.common, options.draft_precision, as_paper=options.as_paper)
         self._hybrid = HybridCodec(side.common, options.precision)
         self._choice: tuple[int, int] | None = None  # the place of the owed token, and of how many
 
@@ -117,7 +120,8 @@ class XcosdECloud(ScalarCloud):
         super().__init__(side, options)
         self._units = 2**options.draft_precision - 1
         self._count, self._iterations = options.candidates, options.iterations
-        self._codec = CandidateCodec(side.common, options.draft_precision)
+        self._as_paper = options.as_paper
+        self._codec = CandidateCodec(side.common, options.draft_precision, as_paper=options.as_paper)
         self._hybrid = HybridCodec(side.common, options.precision)
         self._bits = side.common.target_bits + options.draft_precision + 2
         self._estimate = CandidateCount()
@@ -127,10 +131,10 @@ class XcosdECloud(ScalarCloud):
     def correct(self, writer: Writer, target: Probs, draft: Proposed, position: int) -> Generator[Any, Any, None]:
         """Offer the first candidates."""
         yield from ()
-        beyond = 1.0 - float(target[draft.number])
+        beyond = 1.0 if self._as_paper else 1.0 - float(target[draft.number])
         floor = min(1.0, max(0.0, (draft.prob - float(target[draft.number])) / beyond))
         stream = self.side.chance.at(position, Role.CANDIDATE)
-        law = candidate_law(target, draft.number)
+        law = target if self._as_paper else candidate_law(target, draft.number)
         self._settling = _Settling(target, law, stream, floor, [])
         self._offer(writer, self._settling)
 
@@ -179,10 +183,10 @@ class XcosdECloud(ScalarCloud):
         return count if cost < self._hybrid.bits(settling.target) else 0
 
     def _drawn(self, settling: _Settling, count: int) -> list[Candidate]:
-        """Draw `count` candidates; one outside the common vocabulary always passes, so none follows it."""
+        """Draw `count` candidates; one outside the common vocabulary always passes, so none need follow it."""
         drawn: list[Candidate] = []
         size = self.side.common.size
-        while len(drawn) < count and not (drawn and drawn[-1].number >= size):
+        while len(drawn) < count and (self._as_paper or not (drawn and drawn[-1].number >= size)):
             number = settling.stream.categorical(settling.law)
             drawn.append(self._rounded(settling, number) if number < size else Candidate(number))
         return drawn

@@ -112,7 +112,7 @@ _PROFILES = (
     ),
     _profile(
         "x-cosd",
-        "X-CoSD: 30 Mbit/s up, 100 to 300 down (@200 is 200; 100 here); bits over rates as in the paper: no delay, no headers",
+        "X-CoSD, second-hand: 30 Mbit/s up, 100 to 300 down (@200 is 200; 100 here); bits over rates: no delay, no headers",
         up=30,
         down=100,
         round_trip=0,

@@ -29,10 +29,13 @@ class Candidate:
 
 
 class CandidateCodec:
-    """Writes and reads candidates; `bits` are those of a draft probability."""
+    """Writes and reads candidates; `bits` are those of a draft probability.
 
-    def __init__(self, common: CommonVocabulary, bits: int) -> None:
-        self._common, self._bits = common, bits
+    as_paper: the rejected draft may be among them, and more may follow one that always passes.
+    """
+
+    def __init__(self, common: CommonVocabulary, bits: int, *, as_paper: bool = False) -> None:
+        self._common, self._bits, self._as_paper = common, bits, as_paper
 
     def write(self, writer: Writer, candidates: Sequence[Candidate]) -> None:
         """Append a count and the candidates in the order in which they were drawn."""
@@ -68,7 +71,8 @@ class CandidateCodec:
     def _read(self, reader: Reader, seen: dict[int, Candidate], what: str) -> Candidate:
         if seen and reader.number(1, 2, what):
             first = list(seen.values())[reader.number(bits_for(len(seen)), len(seen), f"the place of {what}")]
-            return Candidate(first.number, first.low, bool(reader.number(1, 2, what)))
+            common = first.number < self._common.size
+            return Candidate(first.number, first.low, common and bool(reader.number(1, 2, what)))
         number = reader.number(self._common.target_bits, self._common.target_size, what)
         if number in seen:
             raise ProtocolError(f"{what} is listed twice", "out-of-range")
@@ -80,9 +84,9 @@ class CandidateCodec:
 
     def _check(self, candidates: Sequence[Candidate], rejected: int) -> None:
         for candidate in candidates:
-            if candidate.number == rejected:
+            if candidate.number == rejected and not self._as_paper:
                 raise ProtocolError("a candidate is the very draft that was rejected", "out-of-range")
             if candidate.number < self._common.size and not 0 < candidate.units < 2**self._bits:
                 raise ProtocolError("a candidate has a probability of 0 or above 1, so it cannot be one", "bad-probability")
-        if any(candidate.number >= self._common.size for candidate in candidates[:-1]):
+        if not self._as_paper and any(candidate.number >= self._common.size for candidate in candidates[:-1]):
             raise ProtocolError("a candidate outside the common vocabulary always passes, but more follow", "out-of-range")

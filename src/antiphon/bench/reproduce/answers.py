@@ -23,7 +23,7 @@ class Ask:
     question: str
     prompt: str
     method: str
-    options: tuple[tuple[str, int | str], ...] = ()
+    options: tuple[tuple[str, bool | int | str], ...] = ()
     max_tokens: int = 48
     each_asked: bool = False
 
@@ -63,12 +63,14 @@ class Take(msgspec.Struct, frozen=True):
 class Timing(msgspec.Struct, frozen=True):
     """An answer on a link. moments: seconds since it was asked for at which tokens came, and how many.
 
-    up, down: bits of the method's own, framing, and by the closed form. accepted, tested: drafts. passes: of the cloud.
+    up, down: bits of the method's own, framing, and by the closed form. opening: bits of the messages that open it, both ways.
+    accepted, tested: drafts. passes: of the cloud.
     """
 
     moments: tuple[tuple[float, int], ...]
     up: tuple[int, int, int]
     down: tuple[int, int, int]
+    opening: int
     accepted: int
     tested: int
     passes: int
@@ -84,6 +86,7 @@ class Timing(msgspec.Struct, frozen=True):
             moments=moments,
             up=(ledger.up.payload_bits, ledger.up.framing_bits, up),
             down=(ledger.down.payload_bits, ledger.down.framing_bits, down),
+            opening=ledger.setup.bits,
             accepted=accepted,
             tested=accepted + answer.kinds[Kind.CORRECTION],
             passes=result.passes,

@@ -7,7 +7,7 @@ jitter.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from antiphon.bench.compute import Compute, parse_compute
 from antiphon.bench.rag import Plan as RagPlan
@@ -90,7 +90,7 @@ class Report:
         """Settings and figures, by name."""
         parts = {"tasks": self.runs, "two_processes": self.timed}
         found = {name: {task: run.as_json() for task, run in runs.items()} for name, runs in parts.items()}
-        return {"paper": "CONCORD, arXiv 2606.15179", **self.plan.settings(), **found}
+        return {"paper": "CONCORD, arXiv 2606.15179", **asdict(self.plan.settings("concord")), **found}
 
 
 def run(plan: Plan) -> Report:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from antiphon.bench.charts import Axis, Bar, Series, bars, lines, short
+from antiphon.bench.charts import Axis, Bar, Series, bars, levels, lines, short
 from antiphon.bench.page import Html, Page, figure, folded, note, side_by_side, table
 from antiphon.bench.rag_answers import Step
 from antiphon.bench.rag_figures import Figures, at_once, certified, consulted, quantile
@@ -24,7 +24,9 @@ from antiphon.bench.reproduce.concord import (
     Report,
 )
 from antiphon.bench.reproduce.concord_claims import claims, times
-from antiphon.bench.reproduce.pages import claims_table, command, settings_section
+from antiphon.bench.reproduce.pages import claims_table, curve, settings_section
+from antiphon.bench.reproduce.plans import Settings
+from antiphon.bench.truncation import Mean
 from antiphon.methods.effects import Kind
 from antiphon.net.notation import parse_link
 
@@ -80,7 +82,8 @@ def page(report: Report) -> Page:
     made.section("Table II: how steps were decided", *_diagnostics(report))
     made.section("Round trips and rates", *_links(report))
     made.section("All figures", *(block for task in TASKS for block in _everything(report, task)))
-    settings_section(made, report.plan, _settings(report), command(report.plan, "concord"))
+    settings = report.plan.settings("concord")
+    settings_section(made, settings, _settings(report, settings))
     return made
 
 
@@ -102,10 +105,10 @@ def _cells(column: Column, row: str, one: Figures) -> list[str]:
 def _questions(report: Report) -> Iterator[Html]:
     rows = {name: report.figures("nq", LINK, name) for name in SIX}
     yield side_by_side(
-        figure(_bars(rows, lambda one: one.score(0).mean, "F1", ".1f"), "F1"),
-        figure(_bars(rows, lambda one: one.score(1).mean, "exact matches, %", ".1f"), "Exact matches"),
-        figure(_bars(rows, lambda one: one.queries_per_s.mean, "queries/s", ".2f"), "Queries a second"),
-        figure(_bars(rows, lambda one: one.bytes.mean, "bytes a token", ",.0f"), "Bytes a token"),
+        figure(_bars(rows, lambda one: one.score(0), "F1", ".1f"), "F1"),
+        figure(_bars(rows, lambda one: one.score(1), "exact matches, %", ".1f"), "Exact matches"),
+        figure(_bars(rows, lambda one: one.queries_per_s, "queries/s", ".2f"), "Queries a second"),
+        figure(_bars(rows, lambda one: one.bytes, "bytes a token", ",.0f", log=True), "Bytes a token"),
     )
     yield beside(rows, (F1, EM, _queries(paper.QUERIES), _bytes(paper.QUESTION_BYTES)))
     yield note(
@@ -116,8 +119,8 @@ def _questions(report: Report) -> Iterator[Html]:
 def _texts(report: Report) -> Iterator[Html]:
     rows = {name: report.figures("wikitext", LINK, name) for name in SIX}
     yield side_by_side(
-        figure(_bars(rows, lambda one: one.tokens_per_s.mean, "tokens/s", ".1f"), "Tokens a second"),
-        figure(_bars(rows, lambda one: one.bytes.mean, "bytes a token", ",.0f"), "Bytes a token"),
+        figure(_bars(rows, lambda one: one.tokens_per_s, "tokens/s", ".1f"), "Tokens a second"),
+        figure(_bars(rows, lambda one: one.bytes, "bytes a token", ",.0f", log=True), "Bytes a token"),
     )
     yield beside(rows, (FORCED, POLICY, SPEED, _bytes(paper.TEXT_BYTES)))
     yield note("With the policy: what a method decides alone is scored by the device's law, which the paper does not do.")
@@ -126,9 +129,9 @@ def _texts(report: Report) -> Iterator[Html]:
 def _ablation(report: Report) -> Iterator[Html]:
     rows = {name: report.figures("nq", LINK, name) for name in ABLATION}
     yield side_by_side(
-        figure(_bars(rows, lambda one: one.queries_per_s.mean, "queries/s", ".2f"), "Queries a second"),
-        figure(_bars(rows, lambda one: one.share(consulted).mean, "share of tokens", ".3f"), "Participation"),
-        figure(_bars(rows, lambda one: one.bytes.mean, "bytes a token", ",.0f"), "Bytes a token"),
+        figure(_bars(rows, lambda one: one.queries_per_s, "queries/s", ".2f"), "Queries a second"),
+        figure(_bars(rows, lambda one: one.share(consulted), "share of tokens", ".3f"), "Participation"),
+        figure(_bars(rows, lambda one: one.bytes, "bytes a token", ",.0f", log=True), "Bytes a token"),
     )
     yield beside(rows, (_queries(paper.ABLATION_QUERIES), SHARE, _bytes(paper.ABLATION_BYTES), F1, EM))
     yield note("F1 and exact matches of the paper are those of figure 3; of the ablation it says that they do not differ.")
@@ -236,18 +239,19 @@ def _supplements(rows: Mapping[str, Figures]) -> Html:
 def _links(report: Report) -> Iterator[Html]:
     trips = sorted((1000 * parse_link(link).round_trip(), link) for link in (LINK, *TRIPS))
     series = [
-        Series(name, tuple((trip, report.figures("nq", link, name).queries_per_s.mean) for trip, link in trips), colour)
+        curve(name, [(trip, report.figures("nq", link, name).queries_per_s) for trip, link in trips], colour)
         for colour, name in enumerate(FEW)
     ]
     rated = {**report.rows("nq", RATED)}
     yield side_by_side(
         figure(lines(series, Axis("round trip, ms"), Axis("queries/s", low=0.0)), "Against the round trip", "NQ, 1 Gbit/s."),
-        figure(_bars(rated, lambda one: one.queries_per_s.mean, "queries/s", ".2f"), "At 100 Mbit/s", "NQ, 50 ms."),
+        figure(_bars(rated, lambda one: one.queries_per_s, "queries/s", ".2f"), "At 100 Mbit/s", "NQ, 50 ms."),
     )
 
 
-def _bars(rows: Mapping[str, Figures], of: Callable[[Figures], float], label: str, form: str) -> Html:
-    return bars([Bar(name, (of(one),), f"{of(one):{form}}") for name, one in rows.items()], (label,), label)
+def _bars(rows: Mapping[str, Figures], of: Callable[[Figures], Mean], label: str, form: str, *, log: bool = False) -> Html:
+    shown = [Bar(name, (of(one).mean,), f"{of(one).mean:{form}}", of(one).interval) for name, one in rows.items()]
+    return (levels if log else bars)(shown, (label,), label)
 
 
 def _everything(report: Report, task: str) -> Iterator[Html]:
@@ -256,16 +260,16 @@ def _everything(report: Report, task: str) -> Iterator[Html]:
         yield folded(f"{task}, two processes in real time, {link}", *tables_of(report.timed_rows(task, link)))
 
 
-def _settings(report: Report) -> dict[str, tuple[str, str]]:
-    plan, link = report.plan, parse_link(LINK)
+def _settings(report: Report, settings: Settings) -> dict[str, tuple[str, str]]:
+    link = parse_link(LINK)
     counts = {task: (report.runs[task].plan.examples, report.timed[task].plan.examples) for task in TASKS}
     questions, texts = (f"{virtual}; {real} in real time" for virtual, real in counts.values())
-    models = dict.fromkeys((str(plan.settings()["model"]), str(plan.settings()["cloud_model"])))
+    models = dict.fromkeys((settings.model, settings.cloud_model))
     return {
         "models": ("Qwen3-1.7B on both ends", f"{' and '.join(models)}{' on both ends' if len(models) == 1 else ''}"),
         "questions": ("500 of NQ's development set, 3 seeds, 10 tokens", f"{questions}; 10 tokens"),
         "texts": ("100 of WikiText-2's test set, 64 tokens and 48", f"{texts}; 64 tokens and 48"),
         "documents": ("2 on each end", "2 passages of about 100 words on each end"),
         "link": ("50 ms, in the path", link.source),
-        "decoding": ("greedy", f"temperature {plan.sampling.temperature:g}"),
+        "decoding": ("greedy", f"temperature {settings.temperature:g}"),
     }

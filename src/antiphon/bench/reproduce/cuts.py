@@ -12,6 +12,8 @@ from antiphon.bench.truncation import Mean
 
 KEPT = (8, 32, 100, 320, 1000, 3200, 10_000)
 """Tokens that truncations keep; the paper's are 32, 320, 3,200 of 32,000."""
+NUCLEI = (0.5, 0.8, 0.9, 0.95, 0.99)
+"""Masses of the smallest sets that nucleus truncations keep (TSLT 3.1, top-rho)."""
 SHARES = (0.001, 0.01, 0.1)
 """The same shares of the vocabulary as the paper's."""
 CHILDREN = 2
@@ -30,28 +32,42 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One truncation. share: of the common vocabulary. lost: the share of the full law's acceptance that is gone.
+    """One truncation. name: as `Truncation.parse` reads it. kept: tokens, of a nucleus on average. share: of the common ones.
 
-    excess: how far acceptance moved beyond the mass that was cut off and the rounding; never above 0 but for noise.
+    lost: the share of the full law's acceptance that is gone. gained: of two drafts with replacement over one. excess: how far
+    acceptance moved beyond the mass that was cut off and the rounding (theorem 1); never above 0 but for noise. second_moved,
+    second_bound: how far the acceptance of a second draft moved, and how far it may; second_excess: the most that it moved
+    beyond that (theorem 2).
     """
 
-    kept: int
+    name: str
+    kept: float
     share: float
     mass: Mean
     accepted: Accepted
     lost: Mean
+    gained: Mean
     excess: float
+    second_moved: Mean
+    second_bound: Mean
+    second_excess: float
 
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """All of them. common: tokens of the whole law. full: the whole law's acceptance."""
+    """All of them. common: tokens of the whole law. full: the whole law's acceptance. nuclei: those by mass."""
 
     common: int
     positions: int
     texts: int
     full: Accepted
     cuts: tuple[Cut, ...]
+    nuclei: tuple[Cut, ...]
+
+    @property
+    def all(self) -> tuple[Cut, ...]:
+        """Both kinds."""
+        return self.cuts + self.nuclei
 
     def at(self, kept: int) -> Cut | None:
         """The truncation that keeps so many tokens; None if the vocabulary has no more."""
@@ -66,43 +82,52 @@ def measure(lab: Lab, text: Path, texts: int, positions: int) -> Cuts:
     """Measure along `texts` beginnings of paragraphs in a text file, each followed for `positions` tokens of the target."""
     prompts, found = read_prompts(text, texts), []
     for place, prompt in enumerate(lab.progress.track(prompts, description="positions of texts")):
-        key = f"laws at {positions} positions after {prompt}"
+        key = f"laws by both theorems at {positions} positions after {prompt}"
         if key not in lab.book:
             lab.book.keep(key, _measured(lab, prompt, positions, place))
         found.append(lab.book.get(key, _Text))
     common = found[0].common
-    cuts = tuple(_cut(found, place, kept, common) for place, kept in enumerate(found[0].kept))
+    every = [_cut(found, place, name, common) for place, name in enumerate(found[0].names)]
+    cuts, nuclei = (tuple(cut for cut in every if cut.name.startswith(kind)) for kind in ("k", "p"))
     full = _accepted([[position.full for position in one.positions] for one in found])
-    return Cuts(common, sum(len(one.positions) for one in found), texts, full, cuts)
+    return Cuts(common, sum(len(one.positions) for one in found), texts, full, cuts, nuclei)
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
     common: int
-    kept: tuple[int, ...]
+    names: tuple[str, ...]
     positions: tuple[Position, ...]
 
 
 def _measured(lab: Lab, prompt: str, positions: int, seed: int) -> _Text:
     common = lab.pair.common
     wanted = {*KEPT, *(round(share * common.size) for share in SHARES)}
-    kept = tuple(sorted(number for number in wanted if 1 < number < common.size))
-    meter = Meter(common, tuple(f"k={number}" for number in kept), PRECISION, CHILDREN)
+    kept = sorted(number for number in wanted if 1 < number < common.size)
+    names = (*(f"k={number}" for number in kept), *(f"p={mass:g}" for mass in NUCLEI))
+    meter = Meter(common, names, PRECISION, CHILDREN)
     found = tuple(meter.measure(target, law) for target, law in laws(lab.pair, prompt, positions, seed))
-    return _Text(common.size, kept, found)
+    return _Text(common.size, names, found)
 
 
-def _cut(texts: Sequence[_Text], place: int, kept: int, common: int) -> Cut:
+def _cut(texts: Sequence[_Text], place: int, name: str, common: int) -> Cut:
     points = [[position.points[place] for position in one.positions] for one in texts]
     full = [sum(position.full.single for position in one.positions) for one in texts]
     gone = [all_ - sum(point.acceptance.single for point in text) for all_, text in zip(full, points, strict=True)]
+    one, two = ([sum(getattr(p.acceptance, of) for p in text) for text in points] for of in ("single", "with_replacement"))
+    kept = _mean([[point.kept for point in text] for text in points]).mean
     return Cut(
+        name,
         kept,
         kept / common,
         _mean([[point.mass for point in text] for text in points]),
         _accepted([[point.acceptance for point in text] for text in points]),
         ratio(list(zip(gone, full, strict=True))),
+        ratio(list(zip(two, one, strict=True))),
         max(point.excess for text in points for point in text),
+        _mean([[point.second.moved for point in text] for text in points]),
+        _mean([[min(1.0, point.second.bound) for point in text] for text in points]),
+        max(point.second.moved - point.second.bound for text in points for point in text),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 DRAFTS = 2
 """Drafts a round of the paper's comparison, N."""
 
-Options = tuple[tuple[str, int | str], ...]
+Options = tuple[tuple[str, bool | int | str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ def _chain(method: str, paper: str = "") -> Entrant:
     return Entrant(method, method, (("draft_length", DRAFTS),), paper)
 
 
+LITERAL = "xcosd-e, as the paper"
+"""With as many candidates as the paper has, drawn as it draws them."""
 CLOUD = Entrant("cloud", "cloud", paper="Server LLM")
 ASKED = Entrant("cloud-trips", "cloud", each_asked=True)
 PAPER = (
@@ -31,7 +33,7 @@ PAPER = (
     _chain("dsd", "UL"),
     _chain("xcosd", "X-CoSD"),
     _chain("xcosd-e", "X-CoSD-E"),
-    Entrant("xcosd-e, k = 20", "xcosd-e", (("candidates", 20), ("draft_length", DRAFTS)), "X-CoSD-E, K = 20"),
+    Entrant(LITERAL, "xcosd-e", (("candidates", 20), ("draft_length", DRAFTS), ("as_paper", True)), "X-CoSD-E, K = 20"),
     _chain("gr", "GR"),
     _chain("tr", "TR"),
     Entrant("u-hlm", "u-hlm", paper="U-HLM"),

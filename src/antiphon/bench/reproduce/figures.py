@@ -12,13 +12,10 @@ Sums = NDArray[np.float64]
 
 
 def total(rows: Sequence[Sequence[float]], of: Callable[[Sums], float]) -> Mean:
-    """A figure by numbers that are summed over rows, with its 95 % interval by resampling the rows; none for one row."""
+    """A figure by numbers that are summed over rows, with its 95 % interval by resampling the rows; none of too few."""
     sums = np.array(rows, dtype=np.float64)
-    if len(sums) == 1:
-        return Mean(of(sums.sum(0)), None)
-    value = of(sums.sum(0))
-    low, high = difference_interval(sums, np.zeros_like(sums), lambda drawn: of(drawn) if drawn.any() else 0.0)
-    return Mean(value, (low, high))
+    interval = difference_interval(sums, np.zeros_like(sums), lambda drawn: of(drawn) if drawn.any() else 0.0)
+    return Mean(of(sums.sum(0)), interval)
 
 
 def ratio(pairs: Sequence[tuple[float, float]]) -> Mean:

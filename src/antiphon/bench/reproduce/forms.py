@@ -1,4 +1,4 @@
-"""The papers' closed forms of speed, to stand beside what virtual time says (TSLT 2.3 and 4.2, X-CoSD's appendix)."""
+"""TSLT's closed forms of speed, to stand beside what virtual time says (TSLT 2.3, and 4 before 4.3)."""
 
 from dataclasses import dataclass, replace
 

@@ -5,13 +5,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from antiphon.bench.reproduce.answers import Timing
-from antiphon.bench.reproduce.figures import ratio
+from antiphon.bench.reproduce.figures import ratio, ratio_of_ratios
 from antiphon.bench.truncation import Mean
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Bits a token. task: `all` for all of them. framing: what wraps the methods' own. form: by the closed form."""
+    """Bits a token. task: `all` for all of them. framing: what wraps the methods' own. form: by the closed form.
+
+    opening: of the messages that open an answer, both ways, shared out among its tokens.
+    """
 
     name: str
     task: str
@@ -21,6 +24,7 @@ class Load:
     framing_down: float
     form_up: float
     form_down: float
+    opening: float
     tokens_a_round: float
     passes_a_token: float
     accepted: float | None
@@ -46,6 +50,17 @@ class Curve:
     def at(self, x: float) -> Mean:
         """The point nearest to x."""
         return min(self.points, key=lambda point: abs(point[0] - x))[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A method's figure over another's, of the same questions; so its interval is paired. x: the rate or the round trip."""
+
+    what: str
+    name: str
+    other: str
+    x: float
+    times: Mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +91,7 @@ def load(name: str, task: str, timings: Sequence[Timing]) -> Load:
         framing_down=each(lambda timing: timing.down[1]),
         form_up=each(lambda timing: timing.up[2]),
         form_down=each(lambda timing: timing.down[2]),
+        opening=each(lambda timing: timing.opening),
         tokens_a_round=tokens / sum(len(timing.moments) for timing in timings),
         passes_a_token=each(lambda timing: timing.passes),
         accepted=sum(timing.accepted for timing in timings) / tested if tested else None,
@@ -85,6 +101,17 @@ def load(name: str, task: str, timings: Sequence[Timing]) -> Load:
 def throughput(timings: Sequence[Timing]) -> Mean:
     """Tokens a second, the prompts read before."""
     return ratio([timing.decoding for timing in timings])
+
+
+def faster(timings: Sequence[Timing], others: Sequence[Timing]) -> Mean:
+    """Tokens a second over those of others."""
+    return ratio_of_ratios([timing.decoding for timing in timings], [timing.decoding for timing in others])
+
+
+def larger(timings: Sequence[Timing], others: Sequence[Timing], way: str) -> Mean:
+    """Bits a token of a method's own, `up` or `down`, over those of others."""
+    ours, theirs = ([(getattr(one, way)[0], one.tokens) for one in some] for some in (timings, others))
+    return ratio_of_ratios(ours, theirs)
 
 
 def latency(name: str, timings: Sequence[Timing]) -> Latency:

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from antiphon.bench.bootstrap import TOO_FEW
 from antiphon.bench.charts import Series
 from antiphon.bench.page import Html, Page, code, note, table
-from antiphon.bench.reproduce.plans import Plan
+from antiphon.bench.reproduce.plans import Settings
 from antiphon.bench.truncation import Mean
 
 
@@ -25,27 +26,39 @@ def claims_table(claims: Sequence[Claim]) -> Html:
     return table(["", "the paper", "here", "why"], rows, texts=4)
 
 
-def settings_section(page: Page, plan: Plan, theirs: Mapping[str, tuple[str, str]], command: str) -> None:
-    """The paper's settings beside ours, and the command that made the page."""
+def settings_section(page: Page, settings: Settings, theirs: Mapping[str, tuple[str, str]]) -> None:
+    """The paper's settings beside ours, where the figures come from, and the command that measures them again."""
     rows = [[name, paper, ours] for name, (paper, ours) in theirs.items()]
+    rows.append(["seed", "", str(settings.seed)])
+    draft, verify = settings.pass_sources
     page.section(
         "Settings",
         table(["", "the paper", "here"], rows, texts=3),
-        note(f"Hardware: {plan.hardware.source}. Draft: {plan.hardware.draft.source}. Verify: {plan.hardware.verify.source}."),
-        code(command),
+        note(f"Hardware: {settings.profile_source}. Draft: {draft}. Verify: {verify}."),
+        note(settings.origin.sentence()),
+        code(settings.origin.command),
     )
 
 
-def command(plan: Plan, name: str) -> str:
-    """The command that measures this again."""
-    models = f"--cloud-model {plan.settings()['cloud_model']} --model {plan.settings()['model']}"
-    sampled = f"--temperature {plan.sampling.temperature:g} --seed {plan.seed}"
-    return f"antiphon reproduce {name} --data DATA --scale {plan.scale} {models} {sampled} --profile {plan.profile}"
+def holds(ratios: Sequence[Mean]) -> str:
+    """Whether all of these are above 1, as their intervals decide it."""
+    found = [mean.interval for mean in ratios]
+    if None in found:
+        return TOO_FEW
+    if all(low > 1 for low, _ in filter(None, found)):
+        return "yes"
+    return "no" if any(high < 1 for _, high in filter(None, found)) else "not decided"
 
 
 def interval(mean: Mean, form: Callable[[float], str]) -> str:
-    """A mean, and its interval in brackets if it has one."""
-    return form(mean.mean) + (f" [{form(mean.interval[0])}, {form(mean.interval[1])}]" if mean.interval else "")
+    """A mean, and in brackets its interval, or that there are too few units for one."""
+    ends = TOO_FEW if mean.interval is None else f"{form(mean.interval[0])}, {form(mean.interval[1])}"
+    return f"{form(mean.mean)} [{ends}]"
+
+
+def times(mean: Mean) -> str:
+    """A ratio with its interval."""
+    return interval(mean, "{:.2f}".format)
 
 
 def share(value: float) -> str:

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from antiphon import __version__
 from antiphon.bench.compute import Compute, parse_compute
+from antiphon.bench.origin import Origin, origin
 from antiphon.bench.reproduce.lab import Lab
 from antiphon.bench.reproduce.notebook import notebook
 from antiphon.config import ModelConfig, SamplingParams
@@ -17,6 +18,21 @@ from antiphon.errors import UsageError
 
 SCALES = ("smoke", "small", "full")
 """How much is measured: a look at whether it works, half an hour on one core, and a night."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a report says of how it was made; no path of the machine. pass_sources: of a draft's time and of a verdict's."""
+
+    origin: Origin
+    scale: str
+    cloud_model: str
+    model: str
+    temperature: float
+    seed: int
+    profile: str
+    profile_source: str
+    pass_sources: tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +61,26 @@ class Plan:
         """What forward passes are charged by."""
         return parse_compute(self.profile)
 
-    def settings(self) -> dict[str, object]:
-        """What a report says of it; no path of the machine."""
-        return {
-            "version": __version__,
-            "scale": self.scale,
-            "cloud_model": Path(self.cloud_model.name).name,
-            "model": Path(self.device_model.name).name,
-            "temperature": float(self.sampling.temperature),
-            "seed": self.seed,
-            "profile": self.profile,
-            "profile_source": self.hardware.source,
-        }
+    def settings(self, paper: str) -> Settings:
+        """What the report of a paper says of it."""
+        hardware, models = self.hardware, [Path(model.name).name for model in (self.cloud_model, self.device_model)]
+        return Settings(
+            origin=origin(self._command(paper, *models)),
+            scale=self.scale,
+            cloud_model=models[0],
+            model=models[1],
+            temperature=float(self.sampling.temperature),
+            seed=self.seed,
+            profile=self.profile,
+            profile_source=hardware.source,
+            pass_sources=(hardware.draft.source, hardware.verify.source),
+        )
+
+    def _command(self, paper: str, cloud_model: str, model: str) -> str:
+        """What measures this again."""
+        models, sampled = f"--cloud-model {cloud_model} --model {model}", f"--temperature {self.sampling.temperature:g}"
+        given = f"--scale {self.scale} {models} {sampled} --seed {self.seed} --profile {self.profile}"
+        return f"antiphon reproduce {paper} --data DATA {given}"
 
 
 @contextmanager

@@ -4,18 +4,22 @@ Answers go through the whole stack in virtual time, on the paper's link (an upli
 the paper's. Beside each speed-up stands the paper's closed form, by the acceptance that was measured along texts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from antiphon.bench.reproduce.answers import Ask, Timing
 from antiphon.bench.reproduce.cuts import Cuts, measure
+from antiphon.bench.reproduce.entrants import Options
 from antiphon.bench.reproduce.figures import ratio, ratio_of_ratios
 from antiphon.bench.reproduce.forms import SpeedUp
 from antiphon.bench.reproduce.lab import Lab
-from antiphon.bench.reproduce.plans import Plan, working
+from antiphon.bench.reproduce.measures import Ratio, faster
+from antiphon.bench.reproduce.plans import Plan, Settings, working
 from antiphon.bench.texts import read_prompts
 from antiphon.bench.truncation import Mean
 
+Timed = Mapping[tuple[Ask, str], Timing]
+"""Answers on links."""
 TEXT = "wikitext2_test.raw"
 DRAFTS = 3
 EXPANSION, LAWS = "2,2,2", 7
@@ -24,19 +28,23 @@ EXPANSION, LAWS = "2,2,2", 7
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """texts, positions: of truncation. prompts, tokens: answers of each method. rates: uplinks, in Mbit/s."""
+    """texts, positions: of truncation. prompts, tokens: answers of each method. rates: uplinks, in Mbit/s.
+
+    deciding: answers that decide between K = 32 and K = 320; their acceptance is so near that it takes about 1,800 tokens each.
+    """
 
     texts: int
     positions: int
     prompts: int
     tokens: int
+    deciding: int
     rates: tuple[float, ...] = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 SIZES: Mapping[str, Size] = {
-    "smoke": Size(2, 2, 2, 12, (1, 30, 1000)),
-    "small": Size(20, 8, 4, 48),
-    "full": Size(60, 16, 24, 96),
+    "smoke": Size(2, 2, 2, 12, 2, (1, 30, 1000)),
+    "small": Size(20, 8, 12, 48, 38),
+    "full": Size(60, 16, 24, 96, 38),
 }
 
 
@@ -46,20 +54,25 @@ class Kind:
 
     name: str
     method: str
-    options: tuple[tuple[str, int | str], ...]
+    options: Options
     kept: int | None
     tree: bool
     paper: bool = True
 
+    @property
+    def full_name(self) -> str:
+        """What tells it from all others."""
+        return f"{'tree' if self.tree else 'chain'}, {self.name}"
+
 
 def _paper_chain(kept: int) -> Kind:
-    options = (("draft_length", DRAFTS), ("draft_precision", 16), ("truncate", f"k={kept}"), ("wire", "plain"))
+    options: Options = (("draft_length", DRAFTS), ("draft_precision", 16), ("truncate", f"k={kept}"), ("wire", "plain"))
     return Kind(f"k = {kept:,}", "tslt", options, kept, False)
 
 
 def _paper_tree(kept: int) -> Kind:
-    cut = (("truncate", f"k={kept}"), ("wire", "plain")) if kept else (("truncate", "off"), ("wire", "delta"))
-    options = (("draft_precision", 16), ("expansion", EXPANSION), ("replacement", True), *cut)
+    cut: Options = (("truncate", f"k={kept}"), ("wire", "plain")) if kept else (("truncate", "off"), ("wire", "delta"))
+    options: Options = (("draft_precision", 16), ("expansion", EXPANSION), ("replacement", True), *cut)
     return Kind(f"k = {kept:,}" if kept else "whole laws", "tslt-tree", options, kept, True)
 
 
@@ -72,6 +85,10 @@ KINDS = (
     Kind("k = 320, packed, without replacement", "tslt-tree", (("expansion", EXPANSION),), 320, True, paper=False),
     Kind("coupled", "coupled-tree", (("expansion", EXPANSION),), None, True, paper=False),
 )
+
+
+Asked = Mapping[Kind, Sequence[Ask]]
+"""The answers of each line, prompt by prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,27 +120,40 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What was found. alone: tokens/s of the cloud alone, streamed, on the fastest link."""
+class Extreme:
+    """K = 32 over K = 320, a chain each, at the fastest rate: speed, over so many answers of so many tokens in all."""
 
-    plan: Plan
-    cuts: Cuts
+    answers: int
+    tokens: tuple[int, int]
+    rate: float
+    speed: Mean
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found. alone: tokens/s of the cloud alone, streamed, on the fastest link. prompts, tokens: of each line."""
+
+    settings: Settings
+    prompts: int
+    tokens: int
+    truncation: Cuts
     speeds: tuple[Speed, ...]
+    ratios: tuple[Ratio, ...]
+    extreme: Extreme
     alone: float
 
     def speed(self, name: str, *, tree: bool) -> Speed:
         """The line of this name."""
         return next(speed for speed in self.speeds if speed.kind.name == name and speed.kind.tree == tree)
 
+    def ratio(self, name: str, other: str, rate: float) -> Mean:
+        """How many times as fast one line is as another."""
+        return next(one.times for one in self.ratios if (one.name, one.other, one.x) == (name, other, rate))
+
     def as_json(self) -> dict[str, object]:
         """Settings and figures, by name."""
-        return {
-            "paper": "TSLT, arXiv 2512.16273",
-            **self.plan.settings(),
-            "truncation": asdict(self.cuts),
-            "cloud_tokens_per_s": self.alone,
-            "speed": [asdict(speed) for speed in self.speeds],
-        }
+        figures = {name: value for name, value in asdict(self).items() if name != "settings"}
+        return {"paper": "TSLT, arXiv 2512.16273", **asdict(self.settings), **figures}
 
 
 def run(plan: Plan) -> Report:
@@ -138,10 +168,36 @@ def run(plan: Plan) -> Report:
         timings = lab.timings([*alone, *(ask for some in asks.values() for ask in some)], links)
         speeds = tuple(_Line(lab, cuts, kind, some, alone, timings).speed(size.rates) for kind, some in asks.items())
         fastest = ratio([timings[ask, links[-1]].decoding for ask in alone]).mean
-    return Report(plan, cuts, speeds, fastest)
+        ratios = tuple(_ratios(asks, timings, size.rates))
+        extreme = _extreme(lab, read_prompts(plan.data / TEXT, size.deciding), size)
+    return Report(plan.settings("tslt"), size.prompts, size.tokens, cuts, speeds, ratios, extreme, fastest)
 
 
-def _ask(question: str, prompt: str, method: str, options: tuple[tuple[str, int | str], ...], size: Size) -> Ask:
+def _ratios(asks: Asked, timings: Timed, rates: Sequence[float]) -> Iterator[Ratio]:
+    """Truncated laws over whole ones, and trees over chains of the same K, at every rate."""
+    kinds = {kind.full_name: kind for kind in asks if kind.paper}
+    pairs = [(f"{shape}, k = 320", f"{shape}, whole laws") for shape in ("chain", "tree")]
+    pairs += [(f"tree, {name}", f"chain, {name}") for name in ("whole laws", "k = 3,200", "k = 320", "k = 32")]
+    for rate in rates:
+        for pair in pairs:
+            ours, theirs = ([timings[ask, f"tslt@{rate:g}"] for ask in asks[kinds[name]]] for name in pair)
+            yield Ratio("tokens/s", *pair, rate, faster(ours, theirs))
+
+
+def _extreme(lab: Lab, prompts: Sequence[str], size: Size) -> Extreme:
+    rate = size.rates[-1]
+    kinds = [_paper_chain(kept) for kept in (32, 320)]
+    asks = [
+        [_ask(f"deciding {place}", prompt, kind.method, kind.options, size) for place, prompt in enumerate(prompts)]
+        for kind in kinds
+    ]
+    timings = lab.timings([ask for some in asks for ask in some], [f"tslt@{rate:g}"])
+    few, usual = ([timings[ask, f"tslt@{rate:g}"] for ask in some] for some in asks)
+    tokens = sum(one.tokens for one in few), sum(one.tokens for one in usual)
+    return Extreme(len(prompts), tokens, rate, faster(few, usual))
+
+
+def _ask(question: str, prompt: str, method: str, options: Options, size: Size) -> Ask:
     return Ask(question, prompt, method, options, size.tokens)
 
 
@@ -154,7 +210,7 @@ class _Line:
     kind: Kind
     asks: Sequence[Ask]
     alone: Sequence[Ask]
-    timings: Mapping[tuple[Ask, str], Timing]
+    timings: Timed
 
     def speed(self, rates: Sequence[float]) -> Speed:
         first = [self.timings[ask, f"tslt@{rates[0]:g}"] for ask in self.asks]

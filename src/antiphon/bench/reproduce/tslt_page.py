@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from antiphon.bench.charts import Axis, Series, lines
 from antiphon.bench.page import Html, Page, figure, folded, note, paragraph, side_by_side, table
-from antiphon.bench.reproduce.cuts import Accepted, Cuts
-from antiphon.bench.reproduce.pages import bits, claims_table, command, curve, interval, line, settings_section, share
+from antiphon.bench.reproduce.cuts import Accepted, Cut, Cuts
+from antiphon.bench.reproduce.pages import bits, claims_table, curve, interval, line, settings_section, share
 from antiphon.bench.reproduce.tslt import DRAFTS, EXPANSION, TEXT, Report, Speed
 from antiphon.bench.reproduce.tslt_claims import claims
 from antiphon.bench.truncation import Mean
@@ -20,11 +20,11 @@ def page(report: Report) -> Page:
     """All of it."""
     made = Page("TSLT, with our models", LEAD)
     made.section("What the paper says, and what is found here", claims_table(claims(report)))
-    _truncation(made, report.cuts)
+    _truncation(made, report.truncation)
     for tree in (False, True):
         _speed(made, report, tree=tree)
     _forms(made, report)
-    settings_section(made, report.plan, _settings(report), command(report.plan, "tslt"))
+    settings_section(made, report.settings, _settings(report))
     return made
 
 
@@ -37,10 +37,11 @@ def _truncation(made: Page, cuts: Cuts) -> None:
             figure(mass, "Figure 3: the mass that truncation keeps", "With 95 % intervals over the texts."),
             figure(_acceptance(cuts, kept), "Figure 4: drafts that the cloud accepts", "Dashed: whole laws."),
         ),
-        folded("The numbers", _cuts_table(cuts)),
+        folded("The numbers", _cuts_table(cuts.all, cuts)),
         note(
             f"Means over {cuts.positions} positions of {cuts.texts} texts ({TEXT}), by closed forms: 1 - TV for one draft, the "
-            "sum over the first child for two. The text goes on with tokens of the cloud's model. Probabilities have 16 bits."
+            "sum over the first child for two. The text goes on with tokens of the cloud's model. Probabilities have 16 bits. "
+            "p = .9 is the nucleus, the smallest set with that mass, whose size changes from place to place: K is its mean."
         ),
     )
 
@@ -67,19 +68,23 @@ def _of(accepted: Accepted, field: str) -> Mean:
     return mean
 
 
-def _cuts_table(cuts: Cuts) -> Html:
+def _cuts_table(some: Sequence[Cut], cuts: Cuts) -> Html:
     rows = [
         [
-            f"{cut.kept:,}",
+            cut.name if cut.name.startswith("p") else "",
+            f"{cut.kept:,.0f}",
             f"{cut.share:.2%}",
             interval(cut.mass, share),
             *(interval(_of(cut.accepted, field), share) for _, field in _CURVES),
-            f"{cut.lost.mean:.1%}",
+            interval(cut.lost, "{:.1%}".format),
+            f"{cut.second_moved.mean:.4f} of {cut.second_bound.mean:.3f}",
         ]
-        for cut in cuts.cuts
+        for cut in some
     ]
-    rows.append([f"{cuts.common:,}", "100%", "1", *(interval(_of(cuts.full, field), share) for _, field in _CURVES), ""])
-    return table(["K", "share", "mass", *(name for name, _ in _CURVES), "lost of 1 draft"], rows)
+    full = (interval(_of(cuts.full, field), share) for _, field in _CURVES)
+    rows.append(["", f"{cuts.common:,}", "100%", "1", *full, "", ""])
+    names = (name for name, _ in _CURVES)
+    return table(["", "K", "share", "mass", *names, "lost of 1 draft", "second moved,\nof its bound"], rows)
 
 
 def _speed(made: Page, report: Report, *, tree: bool) -> None:
@@ -91,7 +96,11 @@ def _speed(made: Page, report: Report, *, tree: bool) -> None:
     made.section(
         f"Speed-up against the uplink's rate: {'several candidates' if tree else 'one candidate'}",
         side_by_side(
-            figure(runs, f"Figure {number}: {what}, as it ran", "Whole answers in virtual time, the prompt read before."),
+            figure(
+                runs,
+                f"Figure {number}: {what}, as it ran",
+                f"{report.prompts} answers of up to {report.tokens} tokens in virtual time, the prompt read before.",
+            ),
             figure(
                 forms, f"Figure {number} by the paper's closed form", "With the acceptance and the bits of figures 3 and 4."
             ),
@@ -102,7 +111,7 @@ def _speed(made: Page, report: Report, *, tree: bool) -> None:
 
 def _runs(speeds: Sequence[Speed]) -> list[Series]:
     return [
-        line(speed.kind.name, [(point.rate, point.speed_up.mean) for point in speed.points], colour)
+        curve(speed.kind.name, [(point.rate, point.speed_up) for point in speed.points], colour)
         for colour, speed in enumerate(speeds)
     ]
 
@@ -159,11 +168,11 @@ def _forms(made: Page, report: Report) -> None:
 
 
 def _settings(report: Report) -> dict[str, tuple[str, str]]:
-    plan, common = report.plan, report.cuts.common
+    settings, common = report.settings, report.truncation.common
     dense = 16 * common / 1e6
     return {
-        "small model": ("Llama 68M", str(plan.settings()["model"])),
-        "large model": ("Llama 7B", str(plan.settings()["cloud_model"])),
+        "small model": ("Llama 68M", settings.model),
+        "large model": ("Llama 7B", settings.cloud_model),
         "vocabulary": ("32,000, shared", f"{common:,} common tokens of two vocabularies"),
         "a whole law": (
             "0.5 Mbit: 32,000 probabilities of 16 bits (the text also says 500 KB)",
@@ -172,6 +181,7 @@ def _settings(report: Report) -> dict[str, tuple[str, str]]:
         "a truncated law": ("K numbers and K probabilities", "the same, 32 bits a token; “packed”: gaps and 8-bit logarithms"),
         "whole laws of a tree": ("as above", "24 bits a token: with gaps, as a sparse law that keeps everything"),
         "tree": (f"{EXPANSION}, with replacement", f"{EXPANSION}, with replacement as the paper, and without"),
-        "temperature": ("not said", f"{plan.sampling.temperature:g}"),
+        "temperature": ("not said", f"{settings.temperature:g}"),
+        "answers": ("not said", f"{report.prompts} of up to {report.tokens} tokens, for K = 32 {report.extreme.answers}"),
         "the cloud alone": ("tokens/s not said", f"{report.alone:.1f} tokens/s"),
     }

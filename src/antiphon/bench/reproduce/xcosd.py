@@ -1,7 +1,7 @@
 """X-CoSD's tables and figures with our models: quality, bits, throughput against the downlink's rate, latency (X-CoSD 4, B, C).
 
 Every answer is written once, by the real models through the whole stack in virtual time; how it goes on other links is played
-from its tape. The link is the paper's (30 Mbit/s up, some rate down, nothing else), the hardware like the paper's.
+from its tape. The link has rates and nothing else (`xcosd_paper`), the hardware is like the paper's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,10 @@ from antiphon.bench.questions import Question
 from antiphon.bench.reproduce.answers import Ask, Timing
 from antiphon.bench.reproduce.entrants import BY_LENGTH, CLOUD, DRAFTS, PAPER, TIMED, WRITTEN, Entrant
 from antiphon.bench.reproduce.lab import Lab
-from antiphon.bench.reproduce.measures import ByLength, Curve, Latency, Load, latency, load, throughput
-from antiphon.bench.reproduce.plans import Plan, working
+from antiphon.bench.reproduce.measures import ByLength, Curve, Latency, Load, Ratio, latency, load, throughput
+from antiphon.bench.reproduce.plans import Plan, Settings, working
 from antiphon.bench.reproduce.scores import Quality, scored
+from antiphon.bench.reproduce.xcosd_ratios import NAMED_RATE, Along, compared, compared_far
 from antiphon.bench.tasks import Task, chosen
 from antiphon.bench.truncation import Mean
 
@@ -26,41 +27,42 @@ SHORT = "mmlu"
 class Size:
     """questions: of each task. tokens: of an answer at most, besides the task's own limit. lengths: drafts a round besides N.
 
-    by_length: questions that are answered with those. far: questions for round trips. rates: of the downlink, in Mbit/s.
-    round_trips: in milliseconds.
+    by_length: questions that are answered with those. rates: of the downlink, in Mbit/s. round_trips: in milliseconds.
     """
 
     questions: Mapping[str, int]
     tokens: int
     lengths: tuple[int, ...]
     by_length: int
-    far: int
     rates: tuple[float, ...] = (1, 3, 10, 30, 100, 150, 200, 250, 300)
     round_trips: tuple[float, ...] = (0, 10, 25, 50, 100)
 
 
 SIZES: Mapping[str, Size] = {
-    "smoke": Size({"wmt22": 1, SHORT: 2}, 10, (1, 4), 1, 1, (10, 100, 300), (0, 50)),
-    "small": Size({"wmt22": 3, "news": 2, "gsm8k": 1, SHORT: 12}, 96, (1, 4, 6), 2, 3),
-    "full": Size({"wmt22": 24, "news": 24, "gsm8k": 24, SHORT: 96}, 96, (1, 3, 4, 6, 8), 6, 12),
+    "smoke": Size({"wmt22": 1, SHORT: 2}, 10, (1, 4), 1, (10, 100, 300), (0, 50)),
+    "small": Size({"wmt22": 6, "news": 4, "gsm8k": 2, SHORT: 12}, 64, (1, 4, 6), 2),
+    "full": Size({"wmt22": 24, "news": 24, "gsm8k": 24, SHORT: 120}, 96, (1, 3, 4, 6, 8), 12),
 }
-NAMED_RATE = 100.0
-"""Mbit/s down, for what is told at one rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found. vocabularies: tokens of the cloud, and common ones."""
+    """What was found. vocabularies: tokens of the cloud, and common ones.
 
-    plan: Plan
+    questions: by task; those of all tasks but `SHORT` are what intervals are over, and by_length is over so many of them.
+    """
+
+    settings: Settings
     vocabularies: tuple[int, int]
-    answers: Mapping[str, int]
+    questions: Mapping[str, int]
+    questions_by_length: int
     quality: tuple[Quality, ...]
     loads: tuple[Load, ...]
     by_length: tuple[ByLength, ...]
     throughput: tuple[Curve, ...]
     round_trips: tuple[Curve, ...]
     latencies: tuple[Latency, ...]
+    ratios: tuple[Ratio, ...]
 
     def load(self, name: str, task: str = "all") -> Load:
         """A method's bits."""
@@ -70,10 +72,20 @@ class Report:
         """A method's tokens/s at a downlink's rate."""
         return next(curve for curve in self.throughput if curve.name == name).at(rate)
 
+    def ratio(self, what: str, name: str, other: str, x: float = NAMED_RATE) -> Mean:
+        """How many times as fast or as large one method's figure is as another's; see `compared`."""
+        where = (what, name, other, x)
+        return next(one.times for one in self.ratios if (one.what, one.name, one.other, one.x) == where)
+
+    @property
+    def timed(self) -> int:
+        """Questions whose answers are long enough to be timed."""
+        return sum(count for task, count in self.questions.items() if task != SHORT)
+
     def as_json(self) -> dict[str, object]:
         """Settings and figures, by name."""
-        figures = {name: value for name, value in asdict(self).items() if name != "plan"}
-        return {"paper": "X-CoSD, arXiv 2609.09166", **self.plan.settings(), **figures}
+        figures = {name: value for name, value in asdict(self).items() if name != "settings"}
+        return {"paper": "X-CoSD, arXiv 2609.09166", **asdict(self.settings), **figures}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +131,21 @@ class _Comparison:
     def report(self) -> Report:
         links = [f"x-cosd@{rate:g}" for rate in self.size.rates]
         self.lab.takes(self._all())  # first, so that the bar shows all of it
+        far = self._far()
         timings = self.lab.timings([one.by(entrant, self.size.tokens) for one in self._long() for entrant in TIMED], links)
+        near = Along(self._timed(timings, dict(zip(self.size.rates, links, strict=True))))
         return Report(
-            plan=self.plan,
+            settings=self.plan.settings("x-cosd"),
             vocabularies=self._vocabularies(),
-            answers={task.name: sum(one.task is task for one in self.asked) for task in self.tasks},
+            questions_by_length=len(self._some(self.size.by_length)),
+            questions={task.name: sum(one.task is task for one in self.asked) for task in self.tasks},
             quality=tuple(self._quality()),
             loads=tuple(self._loads(timings, links[0])),
             by_length=tuple(self._by_length()),
-            throughput=tuple(_curves(self._long(), self.size.tokens, timings, dict(zip(self.size.rates, links, strict=True)))),
-            round_trips=tuple(self._far()),
+            throughput=tuple(near.curves()),
+            round_trips=tuple(far.curves()),
             latencies=tuple(self._latency(entrant, timings) for entrant in TIMED),
+            ratios=(*compared(near), *compared_far(far)),
         )
 
     def _long(self) -> list[Asked]:
@@ -196,22 +212,24 @@ class _Comparison:
             found.append(ByLength(name, drafts, load(name, "all", mine), throughput(mine)))
         return found
 
-    def _far(self) -> list[Curve]:
-        asked = self._some(self.size.far)
+    def _far(self) -> Along:
+        asked = self._long()
         links = {trip: f"x-cosd@{NAMED_RATE:g},rtt={trip:g}ms" for trip in self.size.round_trips}
         asks = [one.by(entrant, self.size.tokens) for one in asked for entrant in TIMED]
         timings = self.lab.timings(asks, list(links.values()))
-        return _curves(asked, self.size.tokens, timings, links)
+        return Along(self._timed(timings, links))
+
+    def _timed(
+        self, timings: Mapping[tuple[Ask, str], Timing], links: Mapping[float, str]
+    ) -> dict[str, dict[float, list[Timing]]]:
+        """By method and place, question by question."""
+        return {
+            entrant.name: {
+                x: [timings[one.by(entrant, self.size.tokens), link] for one in self._long()] for x, link in links.items()
+            }
+            for entrant in TIMED
+        }
 
     def _latency(self, entrant: Entrant, timings: Mapping[tuple[Ask, str], Timing]) -> Latency:
         link = f"x-cosd@{NAMED_RATE:g}"
         return latency(entrant.name, [timings[one.by(entrant, self.size.tokens), link] for one in self._long()])
-
-
-def _curves(
-    asked: Sequence[Asked], tokens: int, timings: Mapping[tuple[Ask, str], Timing], links: Mapping[float, str]
-) -> list[Curve]:
-    def mean(entrant: Entrant, link: str) -> Mean:
-        return throughput([timings[one.by(entrant, tokens), link] for one in asked])
-
-    return [Curve(entrant.name, tuple((x, mean(entrant, link)) for x, link in links.items())) for entrant in TIMED]

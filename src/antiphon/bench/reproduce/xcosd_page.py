@@ -2,13 +2,18 @@
 
 from collections.abc import Callable, Sequence
 
+from antiphon.bench.bootstrap import TOO_FEW
 from antiphon.bench.charts import Axis, Series, lines
 from antiphon.bench.page import Html, Page, figure, folded, note, paragraph, side_by_side, table
+from antiphon.bench.quality import Score
+from antiphon.bench.reproduce import xcosd_paper as paper
 from antiphon.bench.reproduce.entrants import BY_LENGTH, DRAFTS, WRITTEN
 from antiphon.bench.reproduce.measures import ByLength, Curve, Load
-from antiphon.bench.reproduce.pages import bits, claims_table, command, interval, line, settings_section
-from antiphon.bench.reproduce.xcosd import NAMED_RATE, SHORT, Report
+from antiphon.bench.reproduce.pages import bits, claims_table, curve, interval, settings_section
+from antiphon.bench.reproduce.xcosd import SHORT, Report
 from antiphon.bench.reproduce.xcosd_claims import claims
+from antiphon.bench.reproduce.xcosd_ratios import NAMED_RATE
+from antiphon.bench.truncation import Mean
 from antiphon.methods import find
 
 LEAD = (
@@ -22,13 +27,13 @@ DRAWN = ("cloud", "dssd", "xcosd-e", "xcosd", "dsd", "coupled-tree", "coupled", 
 def page(report: Report) -> Page:
     """All of it."""
     made = Page("X-CoSD, with our models", LEAD)
-    made.section("What the paper says, and what is found here", claims_table(claims(report)))
+    made.section("What the paper says, and what is found here", claims_table(claims(report)), note(paper.EXPLAINED))
     _throughput(made, report)
     _loads(made, report)
     _lengths(made, report)
     _latency(made, report)
     _quality(made, report)
-    settings_section(made, report.plan, _settings(report), command(report.plan, "x-cosd"))
+    settings_section(made, report.settings, _settings(report))
     return made
 
 
@@ -39,7 +44,9 @@ def _throughput(made: Page, report: Report) -> None:
     made.section(
         "Token throughput",
         side_by_side(
-            figure(near, "Against the downlink's rate, as in the paper", "Its figure begins at 100 Mbit/s."),
+            figure(
+                near, "Against the downlink's rate, as in the paper", f"Its figure begins at 100 Mbit/s ({paper.SECOND_HAND})."
+            ),
             figure(far, "Against the round trip, which the paper leaves out", "`cloud` is streamed."),
         ),
         folded(
@@ -48,14 +55,15 @@ def _throughput(made: Page, report: Report) -> None:
             _curves_table(report.round_trips, "{:g} ms\nround trip"),
         ),
         note(
-            "Whole answers in virtual time, from the first round on: the prompt is read before. Intervals over the questions."
+            "Whole answers in virtual time, from the first round on: the prompt is read before. Intervals are over "
+            f"{report.timed} questions."
         ),
     )
 
 
 def _drawn(curves: Sequence[Curve]) -> list[Series]:
     named = {curve.name: curve for curve in curves}
-    return [line(name, [(x, mean.mean) for x, mean in named[name].points], colour) for colour, name in enumerate(DRAWN)]
+    return [curve(name, named[name].points, colour) for colour, name in enumerate(DRAWN)]
 
 
 def _curves_table(curves: Sequence[Curve], heading: str) -> Html:
@@ -70,6 +78,7 @@ _LOADS: tuple[tuple[str, Callable[[Load], str]], ...] = (
     ("down", lambda load: bits(load.down.mean)),
     ("closed\nform", lambda load: bits(load.form_down)),
     ("framing\ndown", lambda load: bits(load.framing_down)),
+    ("opening,\nboth ways", lambda load: bits(load.opening)),
     ("tokens\na round", lambda load: f"{load.tokens_a_round:.2f}"),
     ("cloud passes\na token", lambda load: f"{load.passes_a_token:.2f}"),
 )
@@ -98,16 +107,17 @@ def _loads(made: Page, report: Report) -> None:
             f"{cloud:,}, |C| = {common:,}, b = 16. With b = 16 one rejection costs Naive 2.43 Mbit with Qwen2's 151,936 "
             "tokens and 2.05 Mbit with Llama 3.1's 128,256. What crossed is more than the form by padding to whole bytes "
             "and counts, and less where a law is sparse or a candidate was drawn twice. Framing is that of messages and "
-            "WebSocket, without TCP and TLS."
+            "WebSocket, without TCP and TLS; the opening is the question with its options, and the cloud's word that it is "
+            "open, shared out among the tokens of an answer."
         ),
     )
 
 
 def _lengths(made: Page, report: Report) -> None:
-    def drawn(of: Callable[[ByLength], float], names: Sequence[str] = BY_LENGTH) -> list[Series]:
+    def drawn(of: Callable[[ByLength], Mean]) -> list[Series]:
         return [
-            Series(name, tuple((float(one.drafts), of(one)) for one in report.by_length if one.name == name), DRAWN.index(name))
-            for name in names
+            curve(name, [(one.drafts, of(one)) for one in report.by_length if one.name == name], DRAWN.index(name))
+            for name in BY_LENGTH
         ]
 
     drafts = Axis("drafts a round, N", low=0.0)
@@ -118,14 +128,12 @@ def _lengths(made: Page, report: Report) -> None:
     made.section(
         "By the number of drafts a round",
         side_by_side(
-            figure(lines(drawn(lambda one: one.load.down.mean), drafts, Axis("bits a token", log=True)), "Down"),
-            figure(lines(drawn(lambda one: one.load.up.mean), drafts, Axis("bits a token")), "Up"),
-            figure(
-                lines(drawn(lambda one: one.throughput.mean), drafts, Axis("tokens/s")), f"Throughput at {NAMED_RATE:g} Mbit/s"
-            ),
+            figure(lines(drawn(lambda one: one.load.down), drafts, Axis("bits a token", log=True)), "Down"),
+            figure(lines(drawn(lambda one: one.load.up), drafts, Axis("bits a token")), "Up"),
+            figure(lines(drawn(lambda one: one.throughput), drafts, Axis("tokens/s")), f"Throughput at {NAMED_RATE:g} Mbit/s"),
         ),
         folded("The numbers", table(["", "N", *(heading for heading, _ in _LOADS), "tokens/s"], rows)),
-        note("On fewer questions than the rest."),
+        note(f"On {report.questions_by_length} questions."),
     )
 
 
@@ -149,10 +157,9 @@ def _quality(made: Page, report: Report) -> None:
         cells = []
         for task, metric in columns:
             score = scores.get((entrant.name, task, metric))
-            ends = "" if score is None or score.interval is None else " [{:+.1f}, {:+.1f}]".format(*score.interval)
-            cells.append("" if score is None else f"{score.score:.1f}{ends}")
+            cells.append("" if score is None else f"{score.score:.1f}{_ends(score)}")
         rows.append([entrant.name, "yes" if find(entrant.method).exact else "no", *cells])
-    counts = ", ".join(f"{count} of {task}" for task, count in report.answers.items())
+    counts = ", ".join(f"{count} of {task}" for task, count in report.questions.items())
     made.section(
         "Quality, 0 to 100",
         table(["", "exact", *(f"{task}\n{metric}" for task, metric in columns)], rows, texts=2),
@@ -165,18 +172,27 @@ def _quality(made: Page, report: Report) -> None:
     )
 
 
+def _ends(score: Score) -> str:
+    if score.difference is None:
+        return ""
+    return f" [{TOO_FEW}]" if score.interval is None else " [{:+.1f}, {:+.1f}]".format(*score.interval)
+
+
 def _settings(report: Report) -> dict[str, tuple[str, str]]:
-    plan = report.plan
+    settings = report.settings
     cloud, common = report.vocabularies
     return {
-        "small model": ("vicuna-68m", str(plan.settings()["model"])),
-        "large model": ("Qwen2-7B, Llama-3.1-8B", str(plan.settings()["cloud_model"])),
+        "small model": ("vicuna-68m", settings.model),
+        "large model": ("Qwen2-7B, Llama-3.1-8B", settings.cloud_model),
         "common vocabulary": ("below 20 % of the large model's", f"{common:,} of {cloud:,}, {common / cloud:.1%}"),
         "drafts a round": (f"{DRAFTS}", f"{DRAFTS}; trees of 2,2,2"),
         "bits of a probability": ("b; 32 for a candidate's", "16 everywhere, 8 for `tslt`"),
-        "X-CoSD-E": ("K = 20, M = 10", "K = 20, and as many as pay; M = 10"),
+        "X-CoSD-E": (f"{paper.CANDIDATES} ({paper.SECOND_HAND})", "K = 20, and as many as pay; M = 10"),
         "U-HLM": ("20 temperatures up to 2, uncertain from 0.5 on", "the same"),
-        "link": ("30 Mbit/s up, 100 to 300 down, no delay", "the same, slower ones, and with round trips"),
-        "data": ("WMT-DeEn, XSum, CNN/DailyMail, GSM8K, MMLU", ", ".join(report.answers)),
-        "temperature": ("not in the summary that we have", f"{plan.sampling.temperature:g}"),
+        "link": (f"{paper.LINK}, no delay ({paper.SECOND_HAND})", "the same, slower ones, and with round trips"),
+        "data": (
+            "WMT-DeEn, XSum, CNN/DailyMail, GSM8K, MMLU",
+            ", ".join(f"{count} of {task}" for task, count in report.questions.items()),
+        ),
+        "temperature": (f"{paper.TEMPERATURE:g} ({paper.SECOND_HAND})", f"{settings.temperature:g}"),
     }

@@ -7,21 +7,18 @@ import msgspec
 
 from antiphon.bench.charts import Axis, lines
 from antiphon.bench.picture import Panel
-from antiphon.bench.reproduce.pages import line
-from antiphon.bench.reproduce.xcosd import NAMED_RATE
+from antiphon.bench.reproduce.pages import curve
+from antiphon.bench.reproduce.xcosd_ratios import NAMED_RATE
+from antiphon.bench.truncation import Mean
 from antiphon.errors import UsageError
 
 SHOWN = ("cloud", "xcosd-e", "coupled-tree", "coupled", "xcosd", "dsd", "dssd")
 """Methods, each with its colour; more cannot be told apart."""
 
 
-class _Mean(msgspec.Struct):
-    mean: float
-
-
 class _Curve(msgspec.Struct):
     name: str
-    points: list[tuple[float, _Mean]]
+    points: list[tuple[float, Mean]]
 
 
 class _Figures(msgspec.Struct):
@@ -45,7 +42,7 @@ def panels(file: Path) -> tuple[list[Panel], str]:
     trips = Axis(f"round trip, ms; {NAMED_RATE:g} Mbit/s down, 30 up", form=lambda value: f"{value:g}")
     note = (
         f"{found.model} drafts for {found.cloud_model}, temperature {found.temperature:g}, in virtual time: hardware "
-        f"{found.profile}, 33 ms a pass of the cloud. cloud: its tokens streamed."
+        f"{found.profile}. cloud: its tokens streamed. Bars: 95 % intervals."
     )
     return [
         _panel("Tokens a second by rate", found.throughput, rates),
@@ -55,6 +52,6 @@ def panels(file: Path) -> tuple[list[Panel], str]:
 
 def _panel(title: str, curves: Sequence[_Curve], axis: Axis) -> Panel:
     named = {curve.name: curve for curve in curves}
-    shown = [(name, [(x, mean.mean) for x, mean in named[name].points]) for name in SHOWN if name in named]
-    series = [line(name, points, colour) for colour, (name, points) in enumerate(shown)]
+    shown = [name for name in SHOWN if name in named]
+    series = [curve(name, named[name].points, colour) for colour, name in enumerate(shown)]
     return Panel(title, lines(series, axis, Axis("tokens/s")))
