@@ -13,7 +13,7 @@ from antiphon.errors import CapacityError, ModelError, UsageError
 from antiphon.models import llamacpp, load
 from antiphon.models.base import Context, Model, spell
 from antiphon.models.llamacpp import CONTEXTS
-from antiphon.models.sequences import BATCH, ROWS, chunks
+from antiphon.models.sequences import BATCH, NARROW, ROWS, chunks
 from antiphon.models.toy import named_toy
 from antiphon.vocabulary import TokenKind
 from tinymodel import TOKENS, load_tiny, write_llama, write_mamba
@@ -40,12 +40,14 @@ def context(tiny: Model) -> Iterator[Context]:
 
 @given(count=st.integers(0, 3 * BATCH), data=st.data())
 def test_passes_cover_the_tokens_within_both_bounds(count: int, data: st.DataObject) -> None:
-    rows = data.draw(st.integers(0, count))
-    passes = chunks(range(count), rows)
+    rows, narrow = data.draw(st.integers(0, count)), data.draw(st.sampled_from([NARROW, ROWS]))
+    passes = chunks(range(count), rows, narrow)
     assert [token for chunk, _ in passes for token in chunk] == list(range(count))
     assert sum(wanted for _, wanted in passes) == rows
     assert all(0 < len(chunk) <= BATCH and 0 <= wanted <= min(ROWS, len(chunk)) for chunk, wanted in passes)
-    assert count > ROWS or len(passes) <= 1
+    assert count > (narrow if rows else ROWS) or len(passes) <= 1
+    assert rows > ROWS or all(len(chunk) <= narrow for chunk, wanted in passes if wanted)
+    assert len(passes) < 2 or rows == 0 or len(passes[-1][0]) > 1 or rows == 1 or narrow == 1
 
 
 @pytest.mark.parametrize(("count", "rows"), [(0, 1), (2, -1), (2, 3)])

@@ -170,6 +170,20 @@ def test_a_tree_wider_than_one_pass(context: Context, count: int) -> None:
 # --- settle
 
 
+def test_cells_that_do_not_come_back_are_an_error_and_never_a_guess(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = tiny.open()
+    context.extend(IDS[:10])
+    context.grow(IDS[:4], [-1, 0, 0, 1])
+    monkeypatch.setattr(llamacpp.lib, "llama_state_seq_set_data", lambda *_: 0)
+    with pytest.raises(ModelError, match="lost tokens that it needs again"):
+        context.settle(3)
+    monkeypatch.undo()
+    assert context.length == 10
+    context.rewind(10)
+    same(context.extend([5]), read_after(tiny, [*IDS[:10], 5]))
+    context.close()
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_settling_keeps_exactly_one_path(model: Model, context: Context, shape: str) -> None:
     parents = SHAPES[shape]

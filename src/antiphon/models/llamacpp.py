@@ -4,7 +4,8 @@ One llama.cpp context serves many sequences from one pool of cells; which ones a
 bookkeeping of its own (`sequences`, `branches`). What is known to abort the process is checked before the call: more tokens
 or rows of logits than a batch holds, ids and text that are ill-formed. Settings are chosen so that logits do not depend on
 the width of a pass of up to 7 tokens (FACTS: `use_extra_bufts` off; with several threads and more than about 256 cells, a
-token read alone still differs), and rolling back past a sliding window is right (`swa_full` on).
+token read alone still differs), and rolling back past a sliding window is right (`swa_full` on). On a CPU a wider pass is read
+in parts of 7; a tree of 14 nodes then takes 1.2 to 1.4 times as long. On a GPU it is read at once, and its logits are its own.
 """
 
 import ctypes
@@ -31,12 +32,14 @@ from antiphon.errors import CapacityError, ModelError, ProtocolError, UsageError
 from antiphon.models.base import Preempted, Stop
 from antiphon.models.branches import Pool
 from antiphon.models.canonical import canonical_tokens
-from antiphon.models.sequences import BATCH, ROWS, SequenceContext, full
+from antiphon.models.sequences import BATCH, NARROW, ROWS, SequenceContext, full
 from antiphon.vocabulary import TokenKind, Vocabulary
 
 SEQUENCES = 192
 """For contexts, two each, and for the leaves of their trees, one each. llama.cpp reserves a row of logits for every one (1 MiB
 with Gemma's vocabulary), and has 256 at most."""
+_SCRATCH = SEQUENCES
+"""One more, for a moment: the cell of a settled path that moves."""
 CONTEXTS = 64
 """Open contexts at most; so at least 64 sequences are left for leaves, and 8 contexts can have trees of 16 leaves."""
 
@@ -82,6 +85,7 @@ class LlamaModel:
         self.begin = (lib.llama_vocab_bos(self._vocab),) if lib.llama_vocab_get_add_bos(self._vocab) else ()
         template = lib.llama_model_chat_template(self._model, None)
         self.chat_template: str | None = template.decode(errors="replace") if template else None
+        self.narrow = ROWS if lib.llama_supports_gpu_offload() else NARROW
         self._pool = Pool(SEQUENCES)
         self._contexts = 0
         self._batch = _Batch()
@@ -122,6 +126,30 @@ class LlamaModel:
     def copy(self, source: int, target: int, start: int, end: int) -> None:
         """Let `target` hold what `source` holds in that range: the same cells, nothing is computed."""
         lib.llama_memory_seq_cp(self._memory, source, target, start, end)
+
+    def lift(self, sequence: int, start: int, end: int) -> list[bytes]:
+        """What the cells hold that `sequence` has in that range, one by one."""
+        cells = []
+        for position in range(start, end):
+            self.copy(sequence, _SCRATCH, position, position + 1)
+            room = (ctypes.c_uint8 * lib.llama_state_seq_get_size(self._context, _SCRATCH))()
+            size = lib.llama_state_seq_get_data(self._context, room, len(room), _SCRATCH)
+            cells.append(bytes(room[:size]))
+            self.forget(_SCRATCH, 0)
+        return cells
+
+    def lay(self, cells: Sequence[bytes], holders: Sequence[int], start: int) -> None:
+        """Put what was lifted into the lowest free cells, from the position `start` on; `holders` hold it.
+
+        One by one: of several at once llama.cpp would look for free cells that lie side by side. Raises ModelError.
+        """
+        for position, cell in enumerate(cells, start):
+            data = (ctypes.c_uint8 * len(cell)).from_buffer_copy(cell)
+            if lib.llama_state_seq_set_data(self._context, data, len(cell), _SCRATCH) != len(cell):
+                raise ModelError(f"{self.name} lost tokens that it needs again: start the answer anew")
+            for holder in holders:
+                self.copy(_SCRATCH, holder, position, position + 1)
+            self.forget(_SCRATCH, 0)
 
     def forget(self, sequence: int, start: int) -> None:
         """Let a sequence hold nothing from `start` on."""
@@ -270,8 +298,8 @@ def _create_context(model: Any, name: str, cells: int, threads: int) -> Any:
     params = lib.llama_context_default_params()
     # llama.cpp shrinks the batch to a smaller context without a word, and aborts at a pass of BATCH tokens.
     params.n_ctx, params.n_batch, params.n_ubatch = max(cells, BATCH), BATCH, BATCH
-    params.n_seq_max = SEQUENCES
-    params.n_outputs_max = max(ROWS, SEQUENCES)  # fewer abort the process
+    params.n_seq_max = SEQUENCES + 1
+    params.n_outputs_max = max(ROWS, SEQUENCES + 1)  # fewer abort the process
     params.kv_unified = params.swa_full = True
     params.n_threads = params.n_threads_batch = threads or _cores()
     context = lib.llama_init_from_model(model, params)

@@ -3,10 +3,13 @@
 A context has two sequences, both of which hold each of its tokens: a cell that lies behind a sliding window and is held by
 one sequence only, llama.cpp gives to any other that needs one, `swa_full` or not; after a rollback it would be missed,
 silently. The leaves of a pending tree have a sequence each (see `branches`), and these hold the context's tokens too; the
-two of the context hold nothing of the tree until it is settled.
+two of the context hold nothing of the tree until it is settled. Then the path that is kept moves to the lowest free cells: a
+sum runs over the cells in their order, so tokens that later came to lie in gaps of the tree, before earlier ones, would move
+every logit (measured: by up to .9). A gap by itself moves none.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +23,8 @@ from antiphon.vocabulary import Vocabulary
 BATCH = 512
 ROWS = 64
 """Rows of logits of one pass at most."""
+NARROW = 7
+"""Tokens of a pass on a CPU at most, where logits are wanted of up to ROWS: no logit depends on the width of so few."""
 
 
 class Cells(Protocol):
@@ -28,6 +33,8 @@ class Cells(Protocol):
     name: str
     vocabulary: Vocabulary
     context_length: int
+    narrow: int
+    """Tokens of a pass at most whose logits a method wants."""
 
     def require_open(self) -> None:
         """Raises ValueError after the model was closed."""
@@ -51,6 +58,14 @@ class Cells(Protocol):
 
     def copy(self, source: int, target: int, start: int, end: int) -> None:
         """Let `target` hold what `source` holds in that range."""
+        ...
+
+    def lift(self, sequence: int, start: int, end: int) -> list[bytes]:
+        """What the cells hold that `sequence` has in that range, one by one."""
+        ...
+
+    def lay(self, cells: Sequence[bytes], holders: Sequence[int], start: int) -> None:
+        """Put what was lifted into the lowest free cells, from the position `start` on, for `holders`. Raises ModelError."""
         ...
 
     def forget(self, sequence: int, start: int) -> None:
@@ -102,7 +117,7 @@ class SequenceContext:
         self._check(tokens)
         before, found = self._length, [_no_rows(self._model)]
         try:
-            for chunk, wanted in chunks(tokens, rows):
+            for chunk, wanted in chunks(tokens, rows, self._model.narrow):
                 end = self._length + len(chunk)
                 found.append(self._model.decode(chunk, range(self._length, end), [self._holders] * len(chunk), wanted, stop))
                 self._length = end
@@ -131,10 +146,11 @@ class SequenceContext:
         require_node(node, len(self._tree))
         tree, self._tree = self._tree, Tree()
         try:
-            if node >= 0:
-                self._keep(tree.holders[node], self._length + tree.depths[node])
+            kept = self._lifted(tree, node)
         finally:
             self._model.give_branches(tree.tips.values())
+        self._model.lay(kept, self._holders, self._length)
+        self._length += len(kept)
 
     def rewind(self, length: int) -> None:
         """Drop a pending tree, and forget every token after the first `length`."""
@@ -169,8 +185,7 @@ class SequenceContext:
                 self._require_held(branch.source, 0)
                 self._model.copy(branch.source, branch.sequence, 0, self._length + branch.depth)
         positions, found = [self._length + depth - 1 for depth in growth.depths], []
-        for start in range(0, len(tokens), ROWS):
-            part = slice(start, start + ROWS)
+        for part in parts(len(tokens), self._model.narrow if len(tokens) <= ROWS else ROWS):
             chunk = tokens[part]
             found.append(self._model.decode(chunk, positions[part], growth.below[part], len(chunk)))
         return _joined(found)
@@ -181,12 +196,12 @@ class SequenceContext:
             if not branch.is_new:
                 self._model.forget(branch.sequence, self._length + branch.depth)
 
-    def _keep(self, sequence: int, length: int) -> None:
-        """Take over what a leaf's sequence holds, down to `length`."""
-        self._require_held(sequence, 0)
-        for holder in self._holders:
-            self._model.copy(sequence, holder, self._length, length)
-        self._length = length
+    def _lifted(self, tree: Tree, node: int) -> list[bytes]:
+        """What a leaf's sequence holds of the path to `node`."""
+        if node < 0:
+            return []
+        self._require_held(tree.holders[node], 0)
+        return self._model.lift(tree.holders[node], self._length, self._length + tree.depths[node])
 
     def _require_held(self, sequence: int, start: int) -> None:
         # The nodes of a tree deeper than a sliding window, llama.cpp may give away, as they may have one holder only.
@@ -211,15 +226,26 @@ def full(model: Cells) -> CapacityError:
     return CapacityError(f"the context of {model.name} is full at {model.context_length} tokens")
 
 
-def chunks(tokens: Sequence[int], rows: int) -> list[tuple[Sequence[int], int]]:
-    """Passes of at most BATCH tokens without logits, then of at most ROWS tokens with; each with its wanted rows."""
+def chunks(tokens: Sequence[int], rows: int, narrow: int) -> list[tuple[Sequence[int], int]]:
+    """Passes of at most BATCH tokens without logits, then of at most ROWS tokens with; each with its wanted rows.
+
+    Where no more than ROWS are wanted, the latter have at most `narrow` tokens.
+    """
     silent = len(tokens) if rows == 0 else 0 if len(tokens) <= ROWS else len(tokens) - rows
     starts = list(range(0, silent, BATCH))
     found = [(tokens[start : min(start + BATCH, silent)], 0) for start in starts]
-    for start in range(silent, len(tokens), ROWS):
-        chunk = tokens[start : start + ROWS]
-        found.append((chunk, min(len(chunk), max(0, start + len(chunk) - (len(tokens) - rows)))))
+    for part in parts(len(tokens) - silent, narrow if rows <= ROWS else ROWS):
+        chunk = tokens[silent + part.start : silent + part.stop]
+        found.append((chunk, min(len(chunk), max(0, silent + part.stop - (len(tokens) - rows)))))
     return found
+
+
+def parts(count: int, most: int) -> list[slice]:
+    """Cuts of at most `most`; the last is none of 1 behind others, which several threads would read otherwise."""
+    ends = [*range(most, count, most), count] if count else []
+    if len(ends) > 1 and most > 2 and ends[-1] - ends[-2] == 1:
+        ends[-2] -= 1
+    return [slice(start, end) for start, end in pairwise([0, *ends])]
 
 
 def _joined(found: Sequence[Logits]) -> Logits:
