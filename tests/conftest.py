@@ -11,6 +11,7 @@ from antiphon.config import ModelConfig
 from antiphon.errors import ModelError
 from antiphon.models import load
 from antiphon.models.base import Model
+from kept import watched
 
 
 def requantised(file: Path) -> Path:
@@ -60,3 +61,10 @@ def smollm2_other_precision(tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def smollm2_again() -> Iterator[Model]:
     """The same model once more: two ends compute at the same time, and a model computes in one thread."""
     yield from _real("smollm2-135m")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_kept() -> Iterator[None]:
+    """After every test, whatever happened in it: all that clouds and devices took of their models is back."""
+    with watched():
+        yield

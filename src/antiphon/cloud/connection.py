@@ -99,8 +99,10 @@ class CloudConnection:
                 host.task.add_done_callback(partial(self._ended, host))
             case m.Cancel():
                 await self._cancel(session)
-            case _:
+            case _ if session in self._hosts:  # else its last word could not be sent: the link is about to end
                 self._hosts[session].deliver(message)
+            case _:
+                pass
 
     def _welcome(self, hello: m.Hello) -> m.Welcome:
         if hello.version != m.VERSION:
@@ -171,8 +173,13 @@ class CloudConnection:
             await self._send_if_up(host.last_word("cancelled"), session)
 
     async def _cancel_all(self) -> None:
-        for session in list(self._hosts):
-            await self._cancel(session)
+        """End every session, at once: to end takes nothing that could be waited for, so it does not hang on who waits here."""
+        hosts = list(self._hosts.values())
+        for host in hosts:
+            if host.task is not None:
+                host.task.cancel()
+        for host in hosts:
+            await self._cancel(host.session)
 
     def _ended(self, host: "SessionHost", task: "asyncio.Task[None]") -> None:
         """A session's task is over. A fault of ours ends that session alone: the others know nothing of it."""

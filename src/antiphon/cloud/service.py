@@ -88,10 +88,9 @@ class Cloud:
         text = opening.prompt if looked is None else context(looked.passages, opening.prompt, options.form)
         prompt = await self.worker.run(lambda: prompt_ids(self.model, text, chat=opening.chat))
         cells = len(prompt) + opening.max_tokens + (0 if method.mixes else most_drafts(options))
-        self._reserve(cells, len(prompt))
-        try:
-            opened = await self.worker.run(self.model.open)
-            try:
+        # Nothing waits on the way out, so no cancellation can keep any of it.
+        with self._reserving(cells, len(prompt)):
+            async with self.worker.holding(self.model.open) as opened:
                 verifier = Verifier(opened, prompt, common, opening.sampling, opening.committed)
                 transcript = Transcript(common.ends, opening.max_tokens, opening.committed)
                 side = CloudSide(common, transcript, PhiloxChance(opening.seed), verifier)
@@ -100,10 +99,6 @@ class Cloud:
                 assert method.cloud is not None  # only such methods are offered
                 with self._under_way(Answering(method.cloud(side, options).run(), verifier, len(prompt))) as answering:
                     yield answering
-            finally:
-                await self.worker.run(opened.close)
-        finally:
-            self._reserved -= cells
 
     async def _looked(self, opening: Open, options: Any) -> Looked:
         library = self.library
@@ -157,7 +152,16 @@ class Cloud:
         if not all(0 <= token < vocabulary_size for token, _ in opening.sampling.logit_bias):
             raise UsageError(f"a logit bias names a token that {self.model.name} does not have")
 
-    def _reserve(self, cells: int, prompt_tokens: int) -> None:
+    @contextmanager
+    def _reserving(self, cells: int, prompt_tokens: int) -> Iterator[None]:
+        self._require_room(cells, prompt_tokens)
+        self._reserved += cells
+        try:
+            yield
+        finally:
+            self._reserved -= cells
+
+    def _require_room(self, cells: int, prompt_tokens: int) -> None:
         room = self.model.context_length
         if cells > room:
             longest = max(0, room - (cells - prompt_tokens))
@@ -167,7 +171,6 @@ class Cloud:
             )
         if self._reserved + cells > room:
             raise CapacityError("the cloud is full at the moment: try again shortly")
-        self._reserved += cells
 
 
 def _check_committed(opening: Open, common: CommonVocabulary) -> None:

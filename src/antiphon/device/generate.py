@@ -128,18 +128,16 @@ class Device:
         chat = request.chat and model.chat_template is not None  # a drafter without a template drafts from the bare prompt
         text = request.prompt if looked is None else context(looked.passages, request.prompt, request.options.form)
         prompt = await self.worker.run(lambda: prompt_ids(model, text, chat=chat))
-        opened = await self.worker.run(model.open)
-        drafter = Drafter(model, opened, prompt, common, request.sampling)
+        async with self.worker.holding(model.open) as opened:
+            drafter = Drafter(model, opened, prompt, common, request.sampling)
 
-        def reread(passages: Sequence[str]) -> None:
-            everything = [*passages, *(looked.passages if looked else ())]
-            drafter.restart(prompt_ids(model, context(everything, request.prompt, request.options.form), chat=chat))
+            def reread(passages: Sequence[str]) -> None:
+                everything = [*passages, *(looked.passages if looked else ())]
+                drafter.restart(prompt_ids(model, context(everything, request.prompt, request.options.form), chat=chat))
 
-        mixing = None if looked is None else DeviceMixing(looked.log_mass, request.sampling.temperature > 0, reread, clouds)
-        try:
+            sampled = request.sampling.temperature > 0
+            mixing = None if looked is None else DeviceMixing(looked.log_mass, sampled, reread, clouds)
             yield DeviceSide(common, transcript, chance, drafter, mixing)
-        finally:
-            await self.worker.run(opened.close)
 
     async def _looked(self, method: Method, request: Request) -> Looked:
         library = self.library

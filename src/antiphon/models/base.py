@@ -7,6 +7,7 @@ that must not block runs it in one worker thread, and all calls on one model com
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from antiphon.core.distributions import Logits
@@ -86,6 +87,15 @@ class Context(Protocol):
     def close(self) -> None:
         """Give the cache back, a pending tree's too. Closing twice is harmless."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """What open contexts take of a model that counts it: their number, leaves of their pending trees, cells of its cache."""
+
+    contexts: int = 0
+    leaves: int = 0
+    cells: int = 0
 
 
 class Model(Protocol):

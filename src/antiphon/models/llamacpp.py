@@ -29,7 +29,7 @@ import llama_cpp as lib
 from antiphon.cache import read_cached, write_cached
 from antiphon.core.distributions import Logits
 from antiphon.errors import CapacityError, ModelError, ProtocolError, UsageError
-from antiphon.models.base import Preempted, Stop
+from antiphon.models.base import InUse, Preempted, Stop
 from antiphon.models.branches import Pool
 from antiphon.models.canonical import canonical_tokens
 from antiphon.models.sequences import BATCH, NARROW, ROWS, SequenceContext, full
@@ -91,6 +91,13 @@ class LlamaModel:
         self._batch = _Batch()
         self._window = int(lib.llama_model_n_swa(self._model))
         self._lead = _added_space(self._vocab, self.vocabulary)
+
+    @property
+    def in_use(self) -> InUse:
+        """What its open contexts take: sequences are counted here, cells as far as llama.cpp knows of any."""
+        held = [sequence for sequence in range(SEQUENCES) if self._model is not None]
+        cells = sum(1 + int(lib.llama_memory_seq_pos_max(self._memory, sequence)) for sequence in held)
+        return InUse(self._contexts, SEQUENCES - self._pool.free - 2 * self._contexts, cells)
 
     def open(self) -> SequenceContext:
         """An empty context. Raises CapacityError if all sequences are in use."""

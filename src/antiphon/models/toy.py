@@ -12,7 +12,7 @@ import numpy as np
 
 from antiphon.core.distributions import Logits
 from antiphon.errors import CapacityError, ModelError
-from antiphon.models.base import Preempted, Stop, require_node, require_settled, require_tree
+from antiphon.models.base import InUse, Preempted, Stop, require_node, require_settled, require_tree
 from antiphon.vocabulary import TokenKind, Vocabulary
 
 END = b""
@@ -37,6 +37,10 @@ MERGES = (
 )
 
 
+CONTEXTS = 64
+"""Open contexts of a named toy at most, as many as of a real model."""
+
+
 def toy_vocabulary(pieces: Sequence[bytes]) -> Vocabulary:
     """A vocabulary of these pieces; the empty piece is the end of an answer, and every piece differs."""
     end = pieces.index(END)
@@ -50,7 +54,7 @@ class ToyModel:
     """A table model over `pieces`.
 
     seed: of its own noise. noise: how much of it, 0 for the function that all toys share. sharpness: scales the scores.
-    context_length: tokens that one context can hold.
+    context_length: tokens that one context can hold. contexts: that can be open at once.
     """
 
     begin: tuple[int, ...] = ()
@@ -64,9 +68,11 @@ class ToyModel:
         noise: float = 1.0,
         sharpness: float = 2.0,
         context_length: int = 4096,
+        contexts: int = 2**20,
         name: str = "toy",
     ) -> None:
         self.name = name
+        self._open, self._most_open = 0, contexts
         self.vocabulary = toy_vocabulary(pieces)
         self.context_length = context_length
         self._longest = max(map(len, pieces))
@@ -75,9 +81,24 @@ class ToyModel:
         self._shared = np.stack([_scores(piece) for piece in pieces])
         self._tables: dict[tuple[bytes, bytes], Logits] = {}
 
+    @property
+    def in_use(self) -> InUse:
+        """Its open contexts; each keeps its tokens itself."""
+        return InUse(self._open)
+
     def open(self) -> "ToyContext":
-        """An empty context."""
+        """An empty context. Raises CapacityError if all are in use."""
         return ToyContext(self, [])
+
+    def admit(self) -> None:
+        """Count one context more. Raises CapacityError if all are in use."""
+        if self._open == self._most_open:
+            raise CapacityError(f"all {self._most_open} contexts of {self.name} are in use: try again when an answer is done")
+        self._open += 1
+
+    def dismiss(self) -> None:
+        """Count one less."""
+        self._open -= 1
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Greedy longest match. A byte that no piece spells is lost, as real tokenizers do (see `spell`)."""
@@ -128,6 +149,8 @@ class ToyContext:
         self._tokens = tokens
         self._paths: list[list[int]] = []
         """The tokens from behind the context to each node of a pending tree."""
+        model.admit()
+        self._open = True
 
     @property
     def length(self) -> int:
@@ -177,6 +200,9 @@ class ToyContext:
         """Forget everything."""
         self._tokens.clear()
         self._paths.clear()
+        if self._open:
+            self._open = False
+            self._model.dismiss()
 
     def _check(self, tokens: Sequence[int]) -> None:
         size = len(self._model.vocabulary)
@@ -199,11 +225,11 @@ def named_toy(name: str) -> ToyModel:
     `toy-reader` is for both ends of a mixture of documents.
     """
     if name == "toy-cloud":
-        return ToyModel(toy_pieces(order=1), seed=1, noise=0.5, sharpness=3.0, name=name)
+        return ToyModel(toy_pieces(order=1), seed=1, noise=0.5, sharpness=3.0, contexts=CONTEXTS, name=name)
     if name == "toy-device":
-        return ToyModel(toy_pieces(merges=MERGES[::2], order=2), seed=2, noise=0.5, sharpness=3.0, name=name)
+        return ToyModel(toy_pieces(merges=MERGES[::2], order=2), seed=2, noise=0.5, sharpness=3.0, contexts=CONTEXTS, name=name)
     if name == "toy-reader":
-        return ToyReader(toy_pieces(order=1), noise=0.5, sharpness=3.0, name=name)
+        return ToyReader(toy_pieces(order=1), noise=0.5, sharpness=3.0, contexts=CONTEXTS, name=name)
     raise ModelError(f"there is no toy model {name!r}: use toy-cloud, toy-device or toy-reader")
 
 

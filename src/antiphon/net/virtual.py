@@ -82,6 +82,10 @@ class VirtualWorker(Worker):
             finally:
                 await asyncio.sleep(self._charged)
 
+    def post(self, call: Callable[[], object]) -> None:
+        """Run `call`: here every call before it was run when it was made."""
+        call()
+
     async def preemptible(self, call: Callable[[], Result | None], told: asyncio.Event) -> tuple[Result | None, float]:
         """The result of `call`, or None where `told` is set before it is paid for; and what is left to pay then."""
         async with self._turn:
