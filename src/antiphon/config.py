@@ -310,6 +310,24 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an end waits for the other, in seconds. A device that asks for less, or for more, is served alike.
+
+    arrive: until a connection has made its request. lost: for a sign on a link, and for the other end to take what was sent;
+    a frame that is partly here is a sign. stalled: for a session to get on. close: to take leave.
+    """
+
+    arrive: float = 10.0
+    lost: float = 45.0
+    stalled: float = 300.0
+    close: float = 2.0
+
+    def __post_init__(self) -> None:
+        every = (self.arrive, self.lost, self.stalled, self.close)
+        _require(all(0 < seconds < math.inf for seconds in every), "every time to wait must be above 0 seconds")
+
+
+@dataclass(frozen=True, slots=True)
 class ModelConfig:
     """How a model is loaded: its name (see `antiphon.models.load`), context cells, threads (0: one a core)."""
 
@@ -325,13 +343,16 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True)
 class ServeConfig:
-    """Where a cloud listens, and what it accepts."""
+    """Where a cloud listens, and what it accepts: connections at once at most, and how long it waits for them."""
 
     host: str = "127.0.0.1"
     port: int = 8765
     limits: Limits = Limits()
+    connections: int = 1024
+    patience: Patience = Patience()
 
     def __post_init__(self) -> None:
+        _require(self.connections >= 1, f"at least one connection must be accepted, not {self.connections}")
         _require(0 <= self.port <= 65535, f"port must be 0 (any free one) to 65535, not {self.port}")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from antiphon.cloud.connection import CloudConnection, SessionHost
 from antiphon.cloud.service import Cloud
-from antiphon.config import Limits
+from antiphon.config import Limits, Patience
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Answer
 from antiphon.device.connection import Connection, DeviceSession
@@ -26,6 +26,7 @@ from antiphon.net.virtual import Deadlock, VirtualWorker, run_virtual
 from antiphon.net.worker import Worker
 from antiphon.vocabulary import identity
 from antiphon.wire.messages import Cancel, Draft, Message
+from antiphon.wire.session import Received
 from broken_links import Network, broken, random_delay
 from laws import SHARED
 from links import request
@@ -282,7 +283,7 @@ def tenth(width: int, length: int) -> float:
 
 
 def device_host() -> tuple[Any, Callable[[Message], None]]:
-    session = DeviceSession(SimpleNamespace(wire=None), 1)  # type: ignore[arg-type]
+    session = DeviceSession(SimpleNamespace(wire=None, patience=Patience()), 1)  # type: ignore[arg-type]
     host = Host(VirtualWorker(tenth), Answer(identity(ToyModel(SHARED).vocabulary), (), 0.0), lambda pieces: None)
     host.sessions = [session]
     return host, session.deliver
@@ -291,7 +292,7 @@ def device_host() -> tuple[Any, Callable[[Message], None]]:
 def cloud_host(idle_seconds: float = 300.0) -> tuple[Any, Callable[[Message], None]]:
     cloud = Cloud(named_toy("toy-cloud"), Limits(idle_seconds=idle_seconds), worker=VirtualWorker(tenth))
     host = SessionHost(CloudConnection(cloud, memory_pair()[1]), 1)
-    return host, host.deliver
+    return host, lambda message: host.deliver(Received(1, message))
 
 
 @pytest.mark.parametrize("make", [device_host, cloud_host])

@@ -53,7 +53,7 @@ def serve(
         typer.echo(f"antiphon: {cloud.model.name} listens on {address(listener)} (Ctrl-C stops it)")
         sys.stdout.flush()
         try:
-            serve_until_stopped(cloud, listener)
+            serve_until_stopped(cloud, listener, config)
         finally:
             cloud.close()
     typer.echo("antiphon: stopped", err=True)

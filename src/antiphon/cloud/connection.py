@@ -9,19 +9,21 @@ from typing import TypeVar
 
 from antiphon import __version__
 from antiphon.cloud.service import Answering, Cloud, failure_code
+from antiphon.config import Patience
 from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, LinkError, ProtocolError
 from antiphon.methods.effects import Arrived, Effect, Emit, Finish, Step, drive
 from antiphon.models.base import Stop, public_name
-from antiphon.net.transport import Transport, next_within
+from antiphon.net.transport import Inbox, Transport, next_within
 from antiphon.net.websocket import header_bytes
 from antiphon.net.worker import Worker
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire import messages as m
-from antiphon.wire.session import Life, Side, WireSession
+from antiphon.wire.session import Life, Received, Side, WireSession
 
 MESSAGES_IN_FLIGHT = 64
-"""Messages of one session that may wait to be read; a device in lockstep never has more than two."""
+"""Messages of one session that may wait to be read, of the bytes of one frame together; a device in lockstep never has more
+than two."""
 
 Forward = TypeVar("Forward")
 
@@ -31,13 +33,21 @@ log = logging.getLogger(__name__)
 class CloudConnection:
     """The cloud's end of one connection. `serve` returns when it is over, however it ends."""
 
-    def __init__(self, cloud: Cloud, transport: Transport) -> None:
-        self._cloud, self._transport = cloud, transport
+    def __init__(
+        self,
+        cloud: Cloud,
+        transport: Transport,
+        patience: Patience | None = None,
+        ready: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`ready` is called once the handshake is done."""
+        self._cloud, self._transport, self._ready = cloud, transport, ready
+        self._patience = patience or Patience()
         self._now = asyncio.get_running_loop().time
         self._wire = WireSession(Side.CLOUD, cloud.limits, now=self._now(), header=header_bytes)
         self._common: CommonVocabulary | None = None
         self._claimed = m.Common(bytes(16), 0)
-        self.idle_seconds = cloud.limits.idle_seconds
+        self.idle_seconds, self.frame_bytes = cloud.limits.idle_seconds, cloud.limits.frame_bytes
         self._hosts: dict[int, SessionHost] = {}
 
     async def serve(self) -> None:
@@ -54,9 +64,16 @@ class CloudConnection:
             await self._transport.close()
 
     async def leave(self, reason: str) -> None:
-        """Say goodbye; `serve` then ends."""
-        await self._send_if_up(m.Goodbye(reason))
+        """Say goodbye, if the device listens; `serve` then ends."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience.close):
+                await self._send_if_up(m.Goodbye(reason))
         await self._transport.close(reason)
+
+    @property
+    def at_work(self) -> bool:
+        """Whether a session is under way."""
+        return bool(self._hosts)
 
     async def _serve_frame(self) -> None:
         frame = await self._receive_in_time()
@@ -64,7 +81,7 @@ class CloudConnection:
             if received.session == 0:
                 await self._handle(received.message)
             else:
-                await self._handle_session(received.session, received.message)
+                await self._handle_session(received)
 
     async def _receive_in_time(self) -> bytes:
         if self._common is not None:
@@ -91,16 +108,17 @@ class CloudConnection:
             case _:
                 pass  # Pong, Goodbye and Failure need no answer
 
-    async def _handle_session(self, session: int, message: m.Message) -> None:
-        match message:
-            case m.Open():
+    async def _handle_session(self, received: Received) -> None:
+        session = received.session
+        match received.message:
+            case m.Open() as message:
                 host = self._hosts[session] = SessionHost(self, session)
                 host.task = asyncio.create_task(self._run(host, message))
                 host.task.add_done_callback(partial(self._ended, host))
             case m.Cancel():
                 await self._cancel(session)
             case _ if session in self._hosts:  # else its last word could not be sent: the link is about to end
-                self._hosts[session].deliver(message)
+                self._hosts[session].deliver(received)
             case _:
                 pass
 
@@ -126,6 +144,8 @@ class CloudConnection:
         if common is not None and (common.digest, common.size) != (self._claimed.digest, self._claimed.size):
             raise ProtocolError("the two ends compute different common vocabularies: update both", "bad-vocabulary")
         self._common = common
+        if common is not None:
+            self._ready()
         await self.send(m.CommonWanted() if common is None else m.CommonReady())
 
     async def _run(self, host: "SessionHost", opening: m.Open) -> None:
@@ -223,7 +243,7 @@ class SessionHost:
         self.answering: Answering | None = None
         self._yielding: _Yielding | None = None
         self._connection = connection
-        self._inbox: asyncio.Queue[m.Message] = asyncio.Queue(MESSAGES_IN_FLIGHT)
+        self._inbox: Inbox[m.Message] = Inbox(MESSAGES_IN_FLIGHT, connection.frame_bytes)
 
     def last_word(self, reason: str) -> m.Closed:
         """What the device is told at the end."""
@@ -231,14 +251,11 @@ class SessionHost:
         shared, rounding = (False, 0.0) if answering is None else (answering.shared, answering.verifier.rounding)
         return m.Closed(reason, self.passes, self.compute_ms, shared, rounding)
 
-    def deliver(self, message: m.Message) -> None:
+    def deliver(self, received: Received) -> None:
         """Take a message of the device half. Raises ProtocolError if too many wait."""
-        try:
-            self._inbox.put_nowait(message)
-        except asyncio.QueueFull as error:
-            raise ProtocolError("too many messages wait to be read: wait for answers", "busy") from error
+        self._inbox.offer(received.message, received.size)
         if self._yielding is not None:
-            self._yielding.hear(message)
+            self._yielding.hear(received.message)
 
     async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
         """Run a call in the model's thread, when its turn has come."""

@@ -14,81 +14,95 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from antiphon.cloud.connection import CloudConnection
+from antiphon.cloud.doors import Doors, raise_descriptors
+from antiphon.cloud.health import Health, State
 from antiphon.cloud.service import Cloud
-from antiphon.config import ServeConfig
-from antiphon.errors import AntiphonError, LinkError, ProtocolError, UsageError
+from antiphon.cloud.sockets import EXTENSION, DeviceSocket, DoorConfig
+from antiphon.config import Patience, ServeConfig
+from antiphon.errors import LinkError, ProtocolError, UsageError
 from antiphon.models.base import public_name
 
-HEALTH_SECONDS = 30.0
+WAITING = 1024
+"""Connections that the system keeps until they are taken in."""
 
 
 class ServerTransport:
     """The server's end of a WebSocket."""
 
-    def __init__(self, socket: WebSocket) -> None:
-        self._socket = socket
+    def __init__(self, socket: WebSocket, device: DeviceSocket, patience: Patience) -> None:
+        self._socket, self._device, self._patience = socket, device, patience
 
     async def send(self, frame: bytes) -> None:
-        """Send one binary message."""
+        """Send one binary message. A device that takes nothing is lost after a while (see `Pulse`), and this raises then."""
         try:
             await self._socket.send_bytes(frame)
         except (WebSocketDisconnect, RuntimeError) as error:
-            raise LinkError("the device went away") from error
+            raise self._gone() from error
 
     async def receive(self) -> bytes:
         """The next binary message; text is a fault of the device."""
         try:
             message = await self._socket.receive()
         except (WebSocketDisconnect, RuntimeError) as error:
-            raise LinkError("the device went away") from error
+            raise self._gone() from error
         if message["type"] == "websocket.disconnect":
-            raise LinkError("the device went away")
+            raise self._gone()
         frame = message.get("bytes")
         if frame is None:
             raise ProtocolError("frames are binary, this one is text")
         return bytes(frame)
 
     async def close(self, reason: str = "") -> None:
-        """Close the socket, if it is open."""
+        """Close the socket, if it is open: politely if the device takes leave in time."""
         states = (self._socket.client_state, self._socket.application_state)
-        if WebSocketState.DISCONNECTED not in states:
-            try:
+        if WebSocketState.DISCONNECTED in states:
+            return
+        try:
+            async with asyncio.timeout(self._patience.close):
                 await self._socket.close(reason=reason[:100])
-            except (WebSocketDisconnect, RuntimeError):
-                return  # the device closed it at the same time
+        except TimeoutError:
+            self._device.dismiss()
+        except (WebSocketDisconnect, RuntimeError):
+            return  # the device closed it at the same time
+
+    def _gone(self) -> LinkError:
+        return LinkError(f"the device is gone: {self._device.why_lost}")
 
 
 class Application:
     """The ASGI application of one cloud; `app` is what a server runs."""
 
-    def __init__(self, cloud: Cloud) -> None:
+    def __init__(self, cloud: Cloud, patience: Patience | None = None) -> None:
         self.cloud = cloud
+        self._patience = patience or Patience()
+        self._health = Health(cloud)
         self._connections: set[CloudConnection] = set()
-        routes = [WebSocketRoute("/", self._websocket), Route("/health", self._health)]
+        routes = [WebSocketRoute("/", self._websocket), Route("/health", self._answer_health)]
         self.app = Starlette(routes=routes)
 
     async def drain(self) -> None:
-        """Say goodbye to every device."""
+        """Say goodbye to every device, as far as they listen."""
         leaving = [connection.leave("the cloud is stopping") for connection in list(self._connections)]
         await asyncio.gather(*leaving)
 
     async def _websocket(self, socket: WebSocket) -> None:
+        device: DeviceSocket = socket.scope["extensions"][EXTENSION]
         await socket.accept()
-        connection = CloudConnection(self.cloud, ServerTransport(socket))
+        transport = ServerTransport(socket, device, self._patience)
+        connection = CloudConnection(self.cloud, transport, self._patience, device.ready)
+        device.has_sessions = lambda: connection.at_work
         self._connections.add(connection)
         try:
             await connection.serve()
         finally:
             self._connections.discard(connection)
 
-    async def _health(self, request: Request) -> JSONResponse:
+    async def _answer_health(self, request: Request) -> JSONResponse:
         body = {"model": public_name(self.cloud.model), "connections": len(self._connections)}
-        try:
-            async with asyncio.timeout(HEALTH_SECONDS):
-                await self.cloud.generate_one()
-        except (AntiphonError, TimeoutError) as error:
-            return JSONResponse({"status": "failing", "why": str(error) or "the model does not answer", **body}, 503)
-        return JSONResponse({"status": "ok", **body})
+        state, why = await self._health.state()
+        if state is State.FAILING:
+            return JSONResponse({"status": state.value, "why": why, **body}, 503)
+        return JSONResponse({"status": state.value, **body})
 
 
 class _Server(uvicorn.Server):
@@ -97,6 +111,11 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, application: Application) -> None:
         super().__init__(config)
         self._application = application
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or []:
+            listener.listen(WAITING)  # uvicorn's bound is also on how many are taken in one go
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._application.drain()
@@ -116,7 +135,7 @@ def listen(config: ServeConfig) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((config.host, config.port))
-        listener.listen(128)
+        listener.listen(WAITING)
     except OSError as error:
         listener.close()
         why = error.strerror or str(error)
@@ -130,28 +149,17 @@ def address(listener: socket.socket) -> str:
     return f"ws://[{host}]:{port}" if ":" in host else f"ws://{host}:{port}"
 
 
-def server_of(cloud: Cloud) -> uvicorn.Server:
+def server_of(cloud: Cloud, config: ServeConfig | None = None) -> uvicorn.Server:
     """A server of this cloud, ready to `serve(sockets=[listener])`; `should_exit` stops it."""
-    application = Application(cloud)
-    frame_bytes = 2 * cloud.limits.frame_bytes  # ours is the bound that explains itself; this one guards the memory
-    config = uvicorn.Config(
-        application.app,
-        ws="websockets-sansio",
-        ws_max_size=frame_bytes,
-        ws_per_message_deflate=False,
-        ws_ping_interval=20,  # finds devices that vanished without a word
-        ws_ping_timeout=20,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        timeout_graceful_shutdown=5,
-    )
-    return _Server(config, application)
+    config = config or ServeConfig()
+    application = Application(cloud, config.patience)
+    return _Server(DoorConfig(application.app, Doors(config), cloud.limits), application)
 
 
-def serve(cloud: Cloud, listener: socket.socket) -> None:
+def serve(cloud: Cloud, listener: socket.socket, config: ServeConfig | None = None) -> None:
     """Serve until SIGINT or SIGTERM, then say goodbye to every device and return. A second SIGINT does not wait."""
-    server = server_of(cloud)
+    raise_descriptors()
+    server = server_of(cloud, config)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
     asyncio.run(server.serve(sockets=[listener]))
@@ -161,7 +169,7 @@ def serve(cloud: Cloud, listener: socket.socket) -> None:
 async def serving(cloud: Cloud, config: ServeConfig) -> AsyncIterator[str]:
     """A cloud served inside this event loop, for tests and benchmarks: gives its address."""
     listener = listen(config)
-    server = server_of(cloud)
+    server = server_of(cloud, config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         while not server.started:

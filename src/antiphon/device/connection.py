@@ -9,10 +9,10 @@ from typing import TypeAlias, TypeVar
 
 from antiphon import __version__
 from antiphon.cache import read_cached, write_cached
-from antiphon.config import Limits
+from antiphon.config import Limits, Patience
 from antiphon.errors import AntiphonError, LinkError, ProtocolError, RemoteError
 from antiphon.models.base import Model, public_name
-from antiphon.net.transport import Transport, next_within
+from antiphon.net.transport import Inbox, Transport, next_within
 from antiphon.net.websocket import dial, header_bytes
 from antiphon.net.worker import Worker
 from antiphon.vocabulary import CommonVocabulary, Vocabulary, common_vocabulary, identity
@@ -30,6 +30,9 @@ MEND_SECONDS = 30.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 2.0
 """Between attempts; each pause is twice the one before."""
 
+MESSAGES_WAITING, BYTES_WAITING = 4096, 2**26
+"""Messages, and their bytes, that may wait to be read: a cloud can be as far ahead as an answer is long, in small messages."""
+
 LOST = "the link of this session was lost"
 
 Dial = Callable[[], Awaitable[Transport]]
@@ -38,11 +41,16 @@ Dial = Callable[[], Awaitable[Transport]]
 Expected = TypeVar("Expected", bound=m.Message)
 
 
-Inbox: TypeAlias = asyncio.Queue[tuple[int, m.Message | AntiphonError]]
+Arriving: TypeAlias = Inbox[tuple[int, m.Message | AntiphonError]]
 """What arrived for sessions, with the number that each was given."""
 
 Watch: TypeAlias = Callable[[Side, m.Envelope, bytes], None]
 """Sees every frame of a connection: this end's before it leaves (what it raises keeps it here), the cloud's as it came."""
+
+
+def arriving() -> Arriving:
+    """An empty one."""
+    return Inbox(MESSAGES_WAITING, BYTES_WAITING)
 
 
 def understood(arrived: m.Message | AntiphonError) -> m.Message | AntiphonError:
@@ -53,22 +61,24 @@ def understood(arrived: m.Message | AntiphonError) -> m.Message | AntiphonError:
 class DeviceSession:
     """One session: what arrives for it, and what it has cost."""
 
-    def __init__(self, connection: "Connection", number: int, inbox: "Inbox | None" = None, end: int = 0) -> None:
+    def __init__(self, connection: "Connection", number: int, inbox: Arriving | None = None, end: int = 0) -> None:
         self.number = number
         self.prompt_tokens: int | None = None
         self.opened = False
         """Whether the message that opens it has left."""
         self._connection = connection
         self._wire = connection.wire  # of the link that it was opened on: another one does not know it
-        self._inbox: Inbox = asyncio.Queue() if inbox is None else inbox
+        self._inbox = arriving() if inbox is None else inbox
         self._end = end
 
-    def deliver(self, arrived: m.Message | AntiphonError) -> None:
-        """Take what arrived."""
+    def deliver(self, arrived: m.Message | AntiphonError, size: int = 0) -> None:
+        """Take what arrived, of so many bytes. Raises ProtocolError if too much waits to be read."""
         if isinstance(arrived, m.Opened):
             self.prompt_tokens = arrived.prompt_tokens
-        else:
+        elif isinstance(arrived, AntiphonError):
             self._inbox.put_nowait((self._end, arrived))
+        else:
+            self._inbox.offer((self._end, arrived), size)
 
     async def send(self, message: m.Message) -> None:
         """Send to the cloud half. Raises LinkError if the link that it was opened on is gone."""
@@ -79,9 +89,12 @@ class DeviceSession:
     async def receive(self, within: float | None = None) -> m.Message | None:
         """The next message of the cloud half; None if none came in so many seconds.
 
-        Raises what went wrong instead: RemoteError, LinkError, ProtocolError.
+        Raises what went wrong instead: RemoteError, LinkError, ProtocolError; a cloud that does not get on is lost.
         """
-        item = await next_within(self._inbox, within)
+        stalled = self._connection.patience.stalled
+        item = await next_within(self._inbox, stalled if within is None else within)
+        if item is None and within is None:
+            raise self._connection.lose(LinkError(f"the cloud sent nothing for this answer in {stalled:g} s"))
         arrived = None if item is None else understood(item[1])
         if isinstance(arrived, AntiphonError):
             raise arrived
@@ -98,9 +111,13 @@ class DeviceSession:
         return self._connection.has(self.number)
 
     async def cancel(self) -> None:
-        """Tell the cloud to stop, if it has not."""
+        """Tell the cloud to stop, if it has not. Raises LinkError if it takes nothing any more."""
         if self._wire.life(self.number) in (Life.OPENING, Life.RUNNING):
-            await self.send(m.Cancel())
+            try:
+                async with asyncio.timeout(self._connection.patience.close):
+                    await self.send(m.Cancel())
+            except TimeoutError as error:
+                raise LinkError("the cloud takes nothing any more") from error
 
     async def closed(self) -> m.Closed:
         """The cloud's last word, with its costs; what else still arrives is dropped."""
@@ -127,7 +144,9 @@ class Connection:
         worker: Worker,
         mend_seconds: float = MEND_SECONDS,
         watch: Watch = lambda sender, envelope, frame: None,
+        patience: Patience | None = None,
     ) -> None:
+        self.patience = patience or Patience()
         self.welcome: m.Welcome
         self.common: CommonVocabulary
         self.wire: WireSession
@@ -137,7 +156,9 @@ class Connection:
         self._now = asyncio.get_running_loop().time
         self._sessions: dict[int, DeviceSession] = {}
         self._opened = 0
-        self._pongs: asyncio.Queue[m.Message | AntiphonError] = asyncio.Queue()
+        self._pings: dict[bytes, asyncio.Future[None]] = {}
+        """Those on their way, by what they carry."""
+        self._pinged = 0
         self._reader: asyncio.Task[None] | None = None
         self._broken: AntiphonError | None = None
         self._mending = asyncio.Lock()
@@ -172,7 +193,7 @@ class Connection:
             log.warning("antiphon: %s; trying again for %g s", lost, self._mend_seconds)
             await self._establish_in_time(lost)
 
-    async def open(self, opening: m.Open, inbox: Inbox | None = None, end: int = 0) -> DeviceSession:
+    async def open(self, opening: m.Open, inbox: Arriving | None = None, end: int = 0) -> DeviceSession:
         """Begin a session. Its refusal, if any, comes with the first `receive`.
 
         inbox: where several sessions' messages meet, each marked with its `end`.
@@ -196,18 +217,31 @@ class Connection:
         return session in self._sessions
 
     async def ping(self, size: int = 16) -> float:
-        """Seconds for `size` bytes to the cloud and back."""
-        started = self._now()
-        await self.send(m.Ping(bytes(size)))
-        arrived = await self._pongs.get()
-        if isinstance(arrived, AntiphonError):
-            raise arrived
+        """Seconds for `size` bytes to the cloud and back. Raises LinkError if they do not come back."""
+        self._pinged += 1
+        data = self._pinged.to_bytes(8, "little").ljust(size, b"\0")[:size]
+        answered = self._pings[data] = asyncio.get_running_loop().create_future()
+        started, seconds = self._now(), self.patience.lost
+        try:
+            async with asyncio.timeout(seconds):
+                await self.send(m.Ping(data))
+                await answered
+        except TimeoutError as error:
+            raise LinkError(f"the cloud did not answer a ping within {seconds:g} s") from error
+        finally:
+            self._pings.pop(data, None)
         return self._now() - started
 
+    def lose(self, error: LinkError) -> LinkError:
+        """Take the link as lost, for every session of it: what to raise."""
+        self._break(error)
+        return error
+
     async def close(self) -> None:
-        """Say goodbye and end the link."""
-        with suppress(LinkError, ProtocolError):
-            await self.send(m.Goodbye("done"))
+        """Say goodbye and end the link; a cloud that does not listen is left without."""
+        with suppress(LinkError, ProtocolError, TimeoutError):
+            async with asyncio.timeout(self.patience.close):
+                await self.send(m.Goodbye("done"))
         await self._leave()
 
     async def _leave(self) -> None:
@@ -235,7 +269,6 @@ class Connection:
     async def _greet(self) -> None:
         model = self._model
         self.wire = WireSession(Side.DEVICE, Limits(), now=self._now(), header=header_bytes)
-        self._pongs = asyncio.Queue()
         own = b"" if model is None else model.vocabulary.fingerprint
         name = "" if model is None else public_name(model)
         await self.send(m.Hello(m.VERSION, f"antiphon/{__version__}", name, own))
@@ -314,17 +347,18 @@ class Connection:
         try:
             while True:
                 for received in await self._arrived():
-                    await self._route(received.session, received.message)
+                    await self._route(received)
         except AntiphonError as error:
             self._break(error)
             if isinstance(error, ProtocolError):
                 with suppress(LinkError, ProtocolError):
                     await self.send(m.Failure(error.code, str(error)[:4096]))
 
-    async def _route(self, session: int, message: m.Message) -> None:
+    async def _route(self, received: Received) -> None:
+        session, message = received.session, received.message
         match message:
             case m.Pong():
-                self._pongs.put_nowait(message)
+                self._answer_ping(message)
             case m.Ping():
                 await self.send(m.Pong(message.data))
             case m.Failure() if session == 0:
@@ -332,12 +366,18 @@ class Connection:
             case m.Goodbye():
                 raise LinkError(f"the cloud left: {message.reason}")
             case _:
-                self._deliver(session, message)
+                self._deliver(received)
 
-    def _deliver(self, session: int, message: m.Message) -> None:
-        self._sessions[session].deliver(message)
-        if isinstance(message, m.Closed | m.Failure):
-            del self._sessions[session]
+    def _answer_ping(self, pong: m.Pong) -> None:
+        """One that nobody asked for is nobody's."""
+        answered = self._pings.get(pong.data)
+        if answered is not None and not answered.done():
+            answered.set_result(None)
+
+    def _deliver(self, received: Received) -> None:
+        self._sessions[received.session].deliver(received.message, received.size)
+        if isinstance(received.message, m.Closed | m.Failure):
+            del self._sessions[received.session]
 
     def _break(self, error: AntiphonError) -> None:
         self._broken = self._broken or error
@@ -345,14 +385,22 @@ class Connection:
             if session.opened:  # else whoever opens it is told: a new one may share its inbox
                 session.deliver(error)
         self._sessions.clear()
-        self._pongs.put_nowait(error)
+        for answered in self._pings.values():
+            if not answered.done():
+                answered.set_exception(error)
 
 
 async def connect(
-    url: str, model: Model | None, worker: Worker, watch: Watch = lambda sender, envelope, frame: None
+    url: str,
+    model: Model | None,
+    worker: Worker,
+    watch: Watch = lambda sender, envelope, frame: None,
+    patience: Patience | None = None,
 ) -> Connection:
     """A greeted connection to the cloud at `url`. `model` is the device's own, if it has one."""
-    connection = Connection(partial(dial, url, Limits().frame_bytes), model, worker, watch=watch)
+    patience = patience or Patience()
+    dialled = partial(dial, url, Limits().frame_bytes, patience)
+    connection = Connection(dialled, model, worker, watch=watch, patience=patience)
     await connection.establish()
     return connection
 

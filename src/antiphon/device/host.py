@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Answer, Piece
-from antiphon.device.connection import DeviceSession, Inbox, understood
+from antiphon.device.connection import DeviceSession, arriving, understood
 from antiphon.errors import ProtocolError
 from antiphon.methods.effects import Arrived, Effect, Emit, Finish, Half, Step, drive
 from antiphon.net.transport import next_within
@@ -25,7 +25,7 @@ class Host:
 
     def __init__(self, worker: Worker, answer: Answer, show: Show) -> None:
         self.sessions: list[DeviceSession] = []
-        self.inbox: Inbox = asyncio.Queue()
+        self.inbox = arriving()
         """Where messages of all sessions meet."""
         self._worker = worker
         self._answer, self._show = answer, show

@@ -1,9 +1,10 @@
-"""What carries frames: whole byte strings, in order, to the other end."""
+"""What carries frames: whole byte strings, in order, to the other end; and what keeps what arrived until it is read."""
 
 import asyncio
+from collections import deque
 from typing import Protocol, TypeVar
 
-from antiphon.errors import LinkError
+from antiphon.errors import LinkError, ProtocolError
 
 Item = TypeVar("Item")
 
@@ -12,15 +13,15 @@ class Transport(Protocol):
     """One end of a link. A frame arrives whole and in order, or the link is down."""
 
     async def send(self, frame: bytes) -> None:
-        """Send a frame. Raises LinkError if the link is down."""
+        """Send a frame. Raises LinkError if the link is down, or nothing is taken from it any more."""
         ...
 
     async def receive(self) -> bytes:
-        """The next frame. Raises LinkError if the link is down."""
+        """The next frame. Raises LinkError if the link is down, or gives no sign any more."""
         ...
 
     async def close(self, reason: str = "") -> None:
-        """End the link. Closing twice is harmless."""
+        """End the link, within a few seconds whatever the other end does. Closing twice is harmless."""
         ...
 
 
@@ -57,6 +58,33 @@ def memory_pair() -> tuple[MemoryTransport, MemoryTransport]:
     up: asyncio.Queue[bytes | None] = asyncio.Queue()
     down: asyncio.Queue[bytes | None] = asyncio.Queue()
     return MemoryTransport(down, up), MemoryTransport(up, down)
+
+
+class Inbox(asyncio.Queue[Item]):
+    """What arrived and was not read yet: so many items, and so many bytes, at most."""
+
+    def __init__(self, most: int, most_bytes: int) -> None:
+        super().__init__()
+        self._most, self._most_bytes = most, most_bytes
+        self._sizes: deque[int] = deque()
+        self._bytes = self._size = 0
+
+    def offer(self, item: Item, size: int) -> None:
+        """Take what a peer sent, of so many bytes. Raises ProtocolError if too much waits; one alone never does."""
+        if self._sizes and (len(self._sizes) >= self._most or self._bytes + size > self._most_bytes):
+            raise ProtocolError("too many messages wait to be read: wait for answers", "busy")
+        self._size = size
+        self.put_nowait(item)
+
+    def _put(self, item: Item) -> None:
+        self._sizes.append(self._size)
+        self._bytes += self._size
+        self._size = 0
+        super()._put(item)
+
+    def _get(self) -> Item:
+        self._bytes -= self._sizes.popleft()
+        return super()._get()
 
 
 async def next_within(queue: "asyncio.Queue[Item]", seconds: float | None) -> Item | None:

@@ -136,6 +136,8 @@ class Received:
 
     session: int
     message: m.Message
+    size: int = field(default=0, compare=False)
+    """Bytes of its frame."""
 
 
 def no_header(size: int, from_device: bool) -> int:
@@ -177,7 +179,7 @@ class WireSession:
         envelope = m.decode(frame)
         stale = self._advance(self.side.other, envelope.session, envelope.message)
         self._count(self.side.other, envelope.session, envelope.message, len(frame))
-        return [] if stale else [Received(envelope.session, envelope.message)]
+        return [] if stale else [Received(envelope.session, envelope.message, len(frame))]
 
     def life(self, session: int) -> Life:
         """How far a session is."""
