@@ -1,6 +1,7 @@
 """The device's end of a WebSocket, and what WebSocket framing costs."""
 
 import asyncio
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -123,8 +124,7 @@ async def dial(url: str, max_frame_bytes: int, patience: Patience | None = None)
     except InvalidURI as error:
         raise UsageError(f"{url!r} is no WebSocket address: it must look like ws://127.0.0.1:8765") from error
     except InvalidStatus as error:
-        code = error.response.status_code
-        raise LinkError(f"{url} answers HTTP {code}, so it is no Antiphon cloud: check the address") from error
+        raise LinkError(_refused(url, error.response.status_code, error.response.body)) from error
     except InvalidHandshake as error:
         raise LinkError(f"{url} does not speak WebSocket, so it is no Antiphon cloud: check the address") from error
     except TimeoutError as error:
@@ -142,3 +142,11 @@ async def _connected(url: str, limit: int, patience: Patience) -> _Watched:
         raise LinkError(f"{url} gave a connection of another kind")
     socket.watch(patience.lost)
     return socket
+
+
+def _refused(url: str, code: int, body: bytes | None) -> str:
+    """What an answer says that is no WebSocket."""
+    if code == HTTPStatus.SERVICE_UNAVAILABLE:
+        said = (body or b"").decode(errors="replace").strip()[:200]
+        return f"{url} answers HTTP {code}: {said or 'it has no room at the moment, try again shortly'}"
+    return f"{url} answers HTTP {code}, so it is no Antiphon cloud: check the address"
