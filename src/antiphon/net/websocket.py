@@ -144,7 +144,7 @@ async def _connected(url: str, limit: int, patience: Patience) -> _Watched:
     return socket
 
 
-def _refused(url: str, code: int, body: bytes | None) -> str:
+def _refused(url: str, code: int, body: bytes | bytearray | None) -> str:
     """What an answer says that is no WebSocket."""
     if code == HTTPStatus.SERVICE_UNAVAILABLE:
         said = (body or b"").decode(errors="replace").strip()[:200]
