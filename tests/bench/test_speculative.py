@@ -13,6 +13,7 @@ from antiphon.bench import speculative
 from antiphon.bench.compute import parse_compute
 from antiphon.bench.figures import Figures, Written
 from antiphon.bench.grid import REFERENCE, TRIPS, Ask, Plan, Row, Setting, asks_of, rows_of, settings_of
+from antiphon.bench.origin import origin
 from antiphon.bench.speculative import Report, nearness_tables, run, tables
 from antiphon.bench.speculative_page import page, swept
 from antiphon.bench.trials import Trial, attempt
@@ -24,6 +25,7 @@ from antiphon.models.toy import named_toy
 from antiphon.net.notation import parse_link
 
 QUIET = Console(quiet=True)
+ORIGIN = origin("antiphon bench speculative")
 PROMPTS = ("the ", "then an", "he in the ring", "red ")
 
 
@@ -40,7 +42,7 @@ def plan(folder: Path, **changes: object) -> Plan:
         "temperatures": (1.0,),
         "prompts": 3,
         "tokens": 16,
-        "seeds": 2,
+        "seeds": 4,
         "cloud_model": ModelConfig("toy-cloud"),
         "device_model": ModelConfig("toy-device"),
     }
@@ -89,7 +91,7 @@ def test_figures_are_the_sums_of_the_answers(measured: Report) -> None:
     assert found.tokens_per_s == pytest.approx(tokens / sum(one.seconds for one in found.answers))
     assert found.tokens_per_round == pytest.approx(tokens / sum(one.rounds for one in found.answers))
     assert found.bits["up_payload"] == pytest.approx(sum(one.up_payload for one in found.answers) / tokens)
-    assert found.ttft_s == pytest.approx(sum(one.arrivals[0][0] for one in found.answers) / 6)
+    assert found.ttft_s == pytest.approx(sum(one.arrivals[0][0] for one in found.answers) / 12)
     low, high = found.tokens_per_s_interval or (0, 0)
     assert low < found.tokens_per_s < high
     assert found.speedup == pytest.approx(found.tokens_per_s / figures(measured, REFERENCE).tokens_per_s)
@@ -137,11 +139,13 @@ def answer(arrivals: tuple, **changes: object) -> Written:
         "up_framing": 20,
         "down_payload": 30,
         "down_framing": 40,
+        "opening": 60,
         "rounds": len(arrivals),
         "drafted": 4,
         "depths": ((1, 2), (0, 1)),
         "passes": 3,
         "cloud_ms": 5.0,
+        "digest": "d",
     }
     return Written(**{**fields, **changes})
 
@@ -154,7 +158,25 @@ def test_tokens_that_come_together_are_no_time_apart() -> None:
     assert (found.tokens_per_s, found.tokens_per_round, found.speedup) == (6, 2, 1)
     assert found.tokens_per_s_interval is None
     assert found.itl_s(50) == 0
-    assert found.bits == pytest.approx({"up_payload": 10 / 6, "up_framing": 20 / 6, "down_payload": 5, "down_framing": 40 / 6})
+    ways = {"up_payload": 10 / 6, "up_framing": 20 / 6, "down_payload": 5, "down_framing": 40 / 6}
+    assert found.bits == pytest.approx({**ways, "opening": 10})
+
+
+def test_the_opening_of_an_answer_is_counted(measured: Report) -> None:
+    """Short answers share it out among few tokens; it was left out of every table."""
+    found = figures(measured, "dssd 2")
+    assert all(one.opening > 8 * len(PROMPTS[one.prompt]) for one in found.answers)
+    assert found.bits["opening"] == pytest.approx(sum(one.opening for one in found.answers) / found.tokens)
+    assert found.as_json()["opening_bits_per_token"] == found.bits["opening"]
+    assert "opening" in page(measured, ORIGIN).render()
+
+
+def test_answers_that_are_those_of_cloud_are_counted(measured: Report) -> None:
+    """With the same seed `coupled` writes them, `dssd` others."""
+    assert figures(measured, "coupled 2").same == figures(measured, TRIPS).same == 12
+    assert figures(measured, "dssd 2").same < 12
+    one, other = answer(((1.0, 1),)), answer(((1.0, 1),), digest="e")
+    assert Figures((one, other), (one, one)).as_json()["same_as_cloud"] == 1
 
 
 @pytest.mark.parametrize("method", ["dssd", "xcosd-e", "coupled", "tslt-tree", "u-hlm"])
@@ -181,8 +203,8 @@ def test_acceptance_is_of_the_drafts_that_were_tested_and_ends_where_none_stood(
 
 def test_the_speed_up_is_resampled_in_pairs() -> None:
     """Prompts differ much more than methods do: answers that always take half the time are twice as fast for sure."""
-    theirs = tuple(answer(((float(seconds), 10),)) for seconds in (1, 2, 5, 9))
-    ours = tuple(answer(((seconds / 2, 10),)) for seconds in (1, 2, 5, 9))
+    theirs = tuple(answer(((float(seconds), 10),)) for seconds in 3 * (1, 2, 5, 9))
+    ours = tuple(answer(((seconds / 2, 10),)) for seconds in 3 * (1, 2, 5, 9))
     assert Figures(ours, theirs).speedup_interval == pytest.approx((2, 2))
     low, high = Figures(ours, theirs).tokens_per_s_interval or (0, 0)
     assert high > 1.5 * low
@@ -224,12 +246,12 @@ def test_without_a_fixed_or_without_the_automatic_length_nothing_stands_beside_a
     for lengths in ((0,), (1, 2)):
         report = run(plan(tmp_path, lengths=lengths, prompts=1, seeds=1, tokens=4), QUIET)
         assert report.nearness == []
-        assert "best fixed length" not in page(report, "x").render()
+        assert "best fixed length" not in page(report, ORIGIN).render()
 
 
 def test_the_json_has_every_figure_and_source(measured: Report) -> None:
     found = json.loads(json.dumps(measured.as_json()))
-    assert (found["time"], found["prompts"], found["seeds"]) == ("virtual", 3, 2)
+    assert (found["time"], found["prompts"], found["seeds"]) == ("virtual", 3, 4)
     assert [one["link"] for one in found["settings"]] == ["x-cosd@100", "4g"]
     assert "X-CoSD" in found["settings"][0]["profile_sources"][2]
     row = found["settings"][0]["rows"][2]
@@ -326,7 +348,7 @@ def test_the_axis_of_several_links() -> None:
 
 
 def test_the_page_shows_each_part(measured: Report) -> None:
-    markup = page(measured, "antiphon bench speculative --x").render()
+    markup = page(measured, replace(ORIGIN, command="antiphon bench speculative --x")).render()
     for part in ("Speed", "How far to draft", "Bits a token", "One answer, moment by moment", "antiphon bench speculative --x"):
         assert part in markup
     assert markup.count("<svg") == 1 + 2 + 1 + 2 + 5  # speed, lengths a link, acceptance, costs, timelines
@@ -336,7 +358,7 @@ def test_the_page_shows_each_part(measured: Report) -> None:
 
 def test_a_page_of_one_setting_without_lengths(tmp_path: Path) -> None:
     report = run(plan(tmp_path, methods=("coupled-tree",), links=(parse_link("lan"),), prompts=1, seeds=1), QUIET)
-    markup = page(report, "x").render()
+    markup = page(report, ORIGIN).render()
     assert "How far to draft" not in markup
     assert "One answer" not in markup  # timelines are made only where a page is asked for
     assert "Tokens a second, lan" in markup
@@ -351,7 +373,7 @@ def test_real_time_over_a_proxy(tmp_path: Path) -> None:
     assert figures(report, TRIPS, link).itl_s(50) == pytest.approx(0.06, abs=0.02)
     assert figures(report, REFERENCE, link).itl_s(50) < 0.03
     assert report.as_json()["time"] == "real"
-    assert "In virtual time" not in page(report, "x").render()
+    assert "In virtual time" not in page(report, ORIGIN).render()
 
 
 def command(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:

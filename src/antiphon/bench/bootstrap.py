@@ -10,6 +10,8 @@ FEWEST = 12
 """Units (answers, questions, texts) from which on resampling them says how sure a figure is."""
 TOO_FEW = "n too small"
 """What stands where an interval would, of fewer units."""
+UNSURE = "\u00b1?"
+"""The same in the cells of a wide table, whose caption says so."""
 Interval = tuple[float, float]
 _SEED = 20240229
 

@@ -4,6 +4,7 @@ An interval is the middle 95 % over resampled answers (bootstrap): how far the f
 the same kind.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,7 @@ class Written:
 
     arrivals: seconds since the question and tokens, whenever some were committed. depths: of the first, second, ... draft of a
     round how many stood and how many were tested. cloud_ms: what the cloud's model worked, the prompt included.
+    opening: bits of the messages that open an answer, both ways. digest: of the tokens, to hold answers against each other.
     """
 
     key: str
@@ -39,11 +41,13 @@ class Written:
     up_framing: int
     down_payload: int
     down_framing: int
+    opening: int
     rounds: int
     drafted: int
     depths: tuple[tuple[int, int], ...]
     passes: int
     cloud_ms: float
+    digest: str
 
     @property
     def tokens(self) -> int:
@@ -76,12 +80,19 @@ def written(result: Result, **where: object) -> Written:
         up_framing=ledger.up.framing_bits,
         down_payload=ledger.down.payload_bits,
         down_framing=ledger.down.framing_bits,
+        opening=ledger.setup.bits,
         rounds=answer.rounds,
         drafted=answer.exchanged.drafted,
         depths=tuple(answer.acceptance_by_depth()),
         passes=result.passes,
         cloud_ms=result.compute_ms,
+        digest=hashlib.sha256(answer_bytes(result.token_ids)).hexdigest()[:16],
     )
+
+
+def answer_bytes(token_ids: Sequence[int]) -> bytes:
+    """An answer's tokens, as a digest is made of them."""
+    return " ".join(map(str, token_ids)).encode()
 
 
 @dataclass(frozen=True)
@@ -153,8 +164,8 @@ class Figures:
 
     @cached_property
     def bits(self) -> dict[str, float]:
-        """Bits a token: payload and framing, each way."""
-        names = ("up_payload", "up_framing", "down_payload", "down_framing")
+        """Bits a token: payload and framing, each way, and the opening of the answer, shared out among its tokens."""
+        names = ("up_payload", "up_framing", "down_payload", "down_framing", "opening")
         return {name: self.per_token(lambda one, name=name: getattr(one, name)) for name in names}  # type: ignore[misc]
 
     def as_json(self) -> dict[str, object]:
@@ -163,6 +174,7 @@ class Figures:
             "exact": self.answers[0].exact,
             "answers": len(self.answers),
             "tokens": self.tokens,
+            "same_as_cloud": self.same,
             "tokens_per_s": self.tokens_per_s,
             "tokens_per_s_interval": self.tokens_per_s_interval,
             "speedup": self.speedup,
@@ -177,6 +189,11 @@ class Figures:
             "cloud_ms_per_token": self.per_token(lambda one: one.cloud_ms),
             "acceptance_by_depth": self.acceptance,
         }
+
+    @property
+    def same(self) -> int:
+        """Answers that are token for token those of `cloud` with the same seed."""
+        return sum(one.digest == other.digest for one, other in zip(self.answers, self.reference, strict=True))
 
     def _drafts_per_round(self) -> float | None:
         rounds = sum(one.rounds for one in self.answers)

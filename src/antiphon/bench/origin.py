@@ -4,8 +4,8 @@ import os
 import platform
 import shlex
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -51,6 +51,11 @@ def origin(command: str) -> Origin:
         numpy=version("numpy"),
         python=platform.python_version(),
     )
+
+
+def from_here(figures: Mapping[str, object], command: str) -> dict[str, object]:
+    """The figures of a command, with where they come from."""
+    return {"origin": asdict(origin(command)), **figures}
 
 
 def typed(arguments: Sequence[str]) -> str:

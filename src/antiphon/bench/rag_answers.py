@@ -82,7 +82,7 @@ class Written:
     """A finished answer. times: of each token, seconds since it was asked for.
 
     scores: F1, exact match and 1; nothing for a text. up, down: bits of payload and of framing. opening: bits of the session's
-    opening, which no other figure holds. messages: up and down, that opening apart. different: tokens that are not the dense
+    opening, both ways. messages: up and down, that opening apart. different: tokens that are not the dense
     one behind the same answer, of so many that were compared. nats: of the text that really follows, teacher-forced, with the
     policy in the loop, and its tokens, of which `forced_alone` were decided without evidence; nothing for a question.
     """

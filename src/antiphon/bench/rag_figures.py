@@ -109,8 +109,8 @@ class Figures:
 
     @cached_property
     def bytes(self) -> Mean:
-        """Bytes a token, both ways, framing included."""
-        return self.per_token(lambda one: sum(one.up + one.down) / 8)
+        """Bytes a token, both ways, framing and the opening of the session included."""
+        return self.per_token(lambda one: (sum(one.up + one.down) + one.opening) / 8)
 
     @cached_property
     def messages(self) -> Mean:
@@ -166,6 +166,7 @@ class Figures:
             "down_bytes_per_token": self.per_token(lambda one: sum(one.down) / 8),
             "framing_bytes_per_token": self.per_token(lambda one: (one.up[1] + one.down[1]) / 8),
             "bytes_per_token": self.bytes,
+            "opening_bytes_per_token": self.per_token(lambda one: one.opening / 8),
             "opening_bytes_per_answer": self.per_answer(lambda one: one.opening / 8),
             "messages_per_answer": self.messages,
             "cloud_passes_per_token": self.per_token(lambda one: one.cloud_passes),

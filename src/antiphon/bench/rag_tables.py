@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from rich import box
 from rich.table import Table
 
-from antiphon.bench.bootstrap import TOO_FEW
+from antiphon.bench.bootstrap import TOO_FEW, UNSURE
 from antiphon.bench.compute import Compute
 from antiphon.bench.rag import Report
 from antiphon.bench.rag_figures import Figures, quantile
@@ -18,9 +18,9 @@ TEXTS = ("perplexity", "with the\npolicy", "alone\n%", "not dense\n%")
 COSTS = ("bytes up", "bytes down", "bytes\nboth ways", "messages\nan answer", "passes\na token")
 STEPS = ("certain\n%", "late\n%", "consulted\n%", "changed\n%", "at once\n%", "certified\n%", "forced\n%", "draft\n%")
 CAPTIONS = (
-    "\u00b1 and [ ]: the middle 95 % of resampled examples. alone: without evidence, along the text. not dense: tokens other "
-    "than the dense mixture's behind the same answer",
-    "bytes are payload + framing a token, the opening of a session left out",
+    f"\u00b1 and [ ]: the middle 95 % of resampled examples; {UNSURE}: {TOO_FEW}. alone: without evidence, along the text. not "
+    "dense: tokens other than the dense mixture's behind the same answer",
+    "bytes are payload + framing a token; both ways: with the opening of the session, which short answers share out among few",
     "certain: no evidence could change it. late: no evidence came in time. Of the consulted: changed from the device's own; "
     "settled by the first evidence, by a certificate at all, or only by all scores, which `dragon` and `drdg-tw` always send; "
     "the cloud's draft too",
@@ -103,7 +103,7 @@ def decided(figures: Figures) -> list[str]:
 
 def spread(mean: Mean, form: str, factor: float = 1.0) -> str:
     """A mean, and half of its interval."""
-    half = TOO_FEW if mean.interval is None else f"\u00b1{factor * (mean.interval[1] - mean.interval[0]) / 2:{form}}"
+    half = UNSURE if mean.interval is None else f"\u00b1{factor * (mean.interval[1] - mean.interval[0]) / 2:{form}}"
     return f"{factor * mean.mean:{form}} {half}"
 
 

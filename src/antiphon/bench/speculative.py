@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from antiphon import __version__
-from antiphon.bench.bootstrap import TOO_FEW, Interval
+from antiphon.bench.bootstrap import TOO_FEW, UNSURE, Interval
 from antiphon.bench.charts import short
 from antiphon.bench.figures import Figures, Written, written
 from antiphon.bench.grid import REFERENCE, Ask, Plan, Row, Setting, asks_of, rows_of, settings_of
@@ -63,7 +62,6 @@ class Report:
         sizes = {"prompts": plan.prompts, "seeds": plan.seeds, "tokens": plan.tokens}
         time = "real" if plan.real else "virtual"
         return {
-            "version": __version__,
             **models,
             **sizes,
             "time": time,
@@ -179,13 +177,13 @@ def _ends(plan: Plan) -> Iterator[tuple[Write, Callable[[Ask], Timeline]]]:
 
 
 SPEED = ("tokens/s", "times cloud", "first\nms", "itl\np50", "itl\np90", "tokens\na round")
-COSTS = ("bits up", "bits down", "passes\na token", "cloud ms\na token", "accepted\nby depth")
+COSTS = ("bits up", "bits down", "opening", "passes\na token", "cloud ms\na token", "accepted\nby depth")
 
 
 def tables(setting: Setting, rows: Mapping[Row, Figures]) -> list[Table]:
     """The rows of a setting: how fast they are, and what they cost."""
-    spread = "\u00b1: half of the middle 95 % of resampled answers"
-    bits = "bits are payload + framing, a token"
+    spread = f"\u00b1: half of the middle 95 % of resampled answers; {UNSURE}: {TOO_FEW}"
+    bits = "bits are payload + framing, a token; those that open an answer are shared out among its tokens"
     return [
         _table(setting.name, SPEED, {row.name: speed(figures) for row, figures in rows.items()}, spread),
         _table("", COSTS, {row.name: costs(figures) for row, figures in rows.items()}, bits),
@@ -231,6 +229,7 @@ def costs(figures: Figures) -> list[str]:
     return [
         f"{bits['up_payload']} + {bits['up_framing']}",
         f"{bits['down_payload']} + {bits['down_framing']}",
+        bits["opening"],
         f"{figures.per_token(lambda one: one.passes):.2f}",
         f"{figures.per_token(lambda one: one.cloud_ms):.1f}",
         " ".join(f"{rate:.2f}".lstrip("0") for rate in figures.acceptance[:4]) or "-",
@@ -242,4 +241,4 @@ def _milliseconds(seconds: float | None) -> str:
 
 
 def _spread(interval: Interval | None, form: str) -> str:
-    return TOO_FEW if interval is None else f"\u00b1{(interval[1] - interval[0]) / 2:{form}}"
+    return UNSURE if interval is None else f"\u00b1{(interval[1] - interval[0]) / 2:{form}}"

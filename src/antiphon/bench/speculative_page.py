@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from antiphon.bench import charts
+from antiphon.bench.bootstrap import FEWEST
 from antiphon.bench.charts import Axis, Bar, Series
 from antiphon.bench.exchange import Busy, Flight, Tick, exchange
 from antiphon.bench.figures import Figures
 from antiphon.bench.grid import REFERENCE, TRIPS, Setting
+from antiphon.bench.origin import Origin
 from antiphon.bench.page import Html, Page, bullets, code, figure, folded, note, paragraph, side_by_side, table
 from antiphon.bench.speculative import COSTS, SPEED, Report, costs, fastest, speed
 from antiphon.bench.speculative_auto import NEARNESS
@@ -18,12 +20,12 @@ from antiphon.net.traces import mean_rate
 SHOWN_SECONDS = 0.6
 """Of a timeline, unless a tenth of the answer is longer."""
 
-PARTS = ("up, payload", "up, framing", "down, payload", "down, framing")
+PARTS = ("up, payload", "up, framing", "down, payload", "down, framing", "opening")
 KINDS = {Kind.ACCEPTED: 2, Kind.CORRECTION: 1, Kind.BONUS: 0, Kind.STREAMED: 7, Kind.LOCAL: 4}
 """The colours of tokens by where they came from."""
 
 
-def page(report: Report, command: str) -> Page:
+def page(report: Report, origin: Origin) -> Page:
     """The page of a finished run."""
     plan = report.plan
     time, models = "real" if plan.real else "virtual", (plan.device_model.name, plan.cloud_model.name)
@@ -37,7 +39,7 @@ def page(report: Report, command: str) -> Page:
     if report.timelines:
         made.section("One answer, moment by moment", *_timelines(report))
     made.section("All figures", *_tables(report))
-    made.section("How it was measured", *_method(report, command))
+    made.section("How it was measured", *_method(report, origin))
     return made
 
 
@@ -109,7 +111,7 @@ def _curves(report: Report, group: Sequence[Setting], axis: Axis, places: Sequen
 
 def _speed_bars(report: Report, setting: Setting) -> Html:
     rows = [
-        Bar(row.name, (figures.tokens_per_s,), f"{figures.tokens_per_s:.1f}")
+        Bar(row.name, (figures.tokens_per_s,), f"{figures.tokens_per_s:.1f}", figures.tokens_per_s_interval)
         for row, figures in fastest(report.rows(setting)).values()
     ]
     return charts.bars(rows, ("tokens/s",), "tokens/s")
@@ -182,10 +184,11 @@ def _costs(report: Report) -> Iterator[Html]:
         if (value := figures.per_token(lambda one: one.cloud_ms)) > 0
     ]
     where = report.settings[0].name
-    broken = "A bar that is broken off is longer than shown: its number counts."
     yield side_by_side(
         figure(
-            charts.bars(bits, PARTS, "bits a token"), f"Bits a token, {where}", f"Framing: messages and WebSocket. {broken}"
+            charts.levels(bits, PARTS, "bits a token"),
+            f"Bits a token, {where}",
+            "Framing: messages and WebSocket. Opening: of the answer. Written: all together.",
         ),
         figure(
             charts.bars(work, ("milliseconds",), "ms a token"),
@@ -234,8 +237,9 @@ def _tables(report: Report) -> Iterator[Html]:
         yield shown if place == 0 else folded(setting.name, shown)
 
 
-def _method(report: Report, command: str) -> Iterator[Html]:
-    yield code(command)
+def _method(report: Report, origin: Origin) -> Iterator[Html]:
+    yield code(origin.command)
+    yield note(origin.sentence())
     sources = [f"Link `{link.name}`: {link.source}." for link in dict.fromkeys(setting.link for setting in report.settings)]
     for compute in dict.fromkeys(setting.compute for setting in report.settings):
         sources.append(
@@ -247,4 +251,8 @@ def _method(report: Report, command: str) -> Iterator[Html]:
             "In virtual time the real models and the real code of both ends run; the clock is charged for forward passes and "
             "for frames, and for nothing else."
         )
-    yield note("Intervals are the middle 95 % of 1,000 resamplings of the answers; \u00b1 is half of their width.")
+    answers = report.plan.prompts * report.plan.seeds
+    yield note(
+        f"Intervals are the middle 95 % of 1,000 resamplings of the answers, {answers} a row; \u00b1 is half of their width. "
+        f"Of fewer than {FEWEST} answers there are none."
+    )

@@ -169,7 +169,7 @@ class Report:
         plan = self.plan
         settings: dict[str, object] = {
             "version": __version__,
-            "data": str(plan.data),
+            "data": plan.data.name,
             "cloud_model": plan.cloud_model.name,
             "model": plan.device_model.name,
             "temperature": float(plan.sampling.temperature),

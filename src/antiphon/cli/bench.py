@@ -1,6 +1,7 @@
 """`antiphon bench`: one command a measurement."""
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -42,7 +43,7 @@ def overhead(rounds: int = 1000, draft_length: int = CHAIN.draft_length) -> None
         f"{found.overhead_p99_ms:.3f} ms p99 (a whole round {found.round_median_ms:.3f} ms, of it models "
         f"{found.models_median_ms:.3f}, link {found.link_median_ms:.3f})"
     )
-    typer.echo(json.dumps(asdict(found)))
+    typer.echo(json.dumps(_told(asdict(found))))
 
 
 @bench.command()
@@ -71,7 +72,7 @@ def quality(
         Plan(data, names(methods), names(tasks), rows, results, *configs, sampling, drafts, seed), Console(stderr=as_json)
     )
     if as_json:
-        typer.echo(json.dumps(report.as_json()))
+        typer.echo(json.dumps(_told(report.as_json())))
 
 
 @bench.command()
@@ -102,7 +103,7 @@ def truncation(
         require_drawable(plot)
     report = run(plan, Console(stderr=as_json))
     if as_json:
-        typer.echo(json.dumps(report.as_json()))
+        typer.echo(json.dumps(_told(report.as_json())))
     if plot is not None:
         draw(report, plot)
 
@@ -120,4 +121,11 @@ def retrieval(
 
     report = run(Plan(data, questions, passages, embedder=embedder), Console(stderr=as_json))
     if as_json:
-        typer.echo(json.dumps(asdict(report)))
+        typer.echo(json.dumps(_told(asdict(report))))
+
+
+def _told(figures: dict[str, object]) -> dict[str, object]:
+    """With the command that was typed, and where it ran."""
+    from antiphon.bench.origin import from_here, typed
+
+    return from_here(figures, typed(sys.argv[1:]))

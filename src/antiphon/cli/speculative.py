@@ -1,7 +1,6 @@
 """`antiphon bench speculative`."""
 
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -43,6 +42,7 @@ def speculative(
     """Methods side by side on links and hardware of your choice, in virtual time."""
     from antiphon.bench.compute import parse_compute
     from antiphon.bench.grid import Plan
+    from antiphon.bench.origin import from_here, origin, typed
     from antiphon.bench.speculative import run
     from antiphon.bench.speculative_page import page
     from antiphon.net.notation import parse_link
@@ -64,11 +64,11 @@ def speculative(
         html=html,
         real=real,
     )
-    report = run(plan, Console(stderr=as_json))
+    report, command = run(plan, Console(stderr=as_json)), typed(sys.argv[1:])
     if html is not None:
-        page(report, shlex.join(["antiphon", *sys.argv[1:]])).write(html)
+        page(report, origin(command)).write(html)
     if as_json:
-        typer.echo(json.dumps(report.as_json()))
+        typer.echo(json.dumps(from_here(report.as_json(), command)))
 
 
 def _temperature(given: str) -> float:
