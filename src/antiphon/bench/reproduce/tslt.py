@@ -43,7 +43,7 @@ class Size:
 
 SIZES: Mapping[str, Size] = {
     "smoke": Size(2, 2, 2, 12, 2, (1, 30, 1000)),
-    "small": Size(20, 8, 12, 48, 38),
+    "small": Size(20, 8, 12, 32, 56),
     "full": Size(60, 16, 24, 96, 38),
 }
 
