@@ -37,7 +37,7 @@ def answer(name: str, tokens: int, chance: Chance) -> list[Emitted]:
 
 
 def main() -> None:
-    for token in answer("dssd", 12, PhiloxChance(seed=5)):
+    for token in answer("dssd", 12, PhiloxChance(5)):
         print(f"{COMMON.pieces[token.number].decode() or '<end>':>5}  {token.kind}")
     cloud = law("cloud", 2)
     for name in ("dsd", "dssd"):

@@ -13,6 +13,7 @@ from antiphon.device.connection import Connection, DeviceSession, connect
 from antiphon.device.generate import Device
 from antiphon.methods import METHODS
 from antiphon.methods.base import Method
+from antiphon.models.base import Model
 from antiphon.models.toy import named_toy
 from antiphon.net.transport import Transport, memory_pair
 from antiphon.wire.messages import Open
@@ -49,9 +50,20 @@ def linked(
     methods: Mapping[str, Method] = METHODS,
 ) -> Result:
     """Run `test` with a toy device connected to a toy cloud, in memory."""
+    return between(named_toy("toy-device"), named_toy("toy-cloud"), test, limits, methods)
+
+
+def between(
+    device_model: Model | None,
+    cloud_model: Model,
+    test: Callable[[Device, Connection], Awaitable[Result]],
+    limits: Limits | None = None,
+    methods: Mapping[str, Method] = METHODS,
+) -> Result:
+    """Run `test` with a device of this model, or of none, connected to a cloud of that model, in memory."""
 
     async def run() -> Result:
-        cloud, device = Cloud(named_toy("toy-cloud"), limits, methods), Device(named_toy("toy-device"), methods)
+        cloud, device = Cloud(cloud_model, limits, methods), Device(device_model, methods)
         device_end, cloud_end = memory_pair()
         serving_task = asyncio.create_task(CloudConnection(cloud, cloud_end).serve())
 

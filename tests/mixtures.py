@@ -14,7 +14,7 @@ import numpy as np
 from antiphon.cloud.connection import CloudConnection
 from antiphon.cloud.service import Cloud
 from antiphon.config import Limits, Request, SamplingParams
-from antiphon.core.chance import PhiloxChance
+from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.core.distributions import Logits, Probs, process
 from antiphon.core.scores import SCORES
 from antiphon.device.answer import Result
@@ -308,10 +308,16 @@ def decoded(probs: Probs) -> Probs:
     return SCORES.values(SCORES.codes(probs))
 
 
+def chance_of(asked: Request) -> PhiloxChance:
+    """The chance of an answer with a given seed."""
+    assert asked.seed is not None
+    return PhiloxChance(answer_key(asked.seed, asked.prompt, chat=asked.chat))
+
+
 def noise(asked: Request, position: int, size: int) -> Probs:
     if not asked.sampling.temperature:
         return np.ones(size)
-    return PhiloxChance(asked.seed).race(position).times(size)
+    return chance_of(asked).race(position, np.arange(size, dtype=np.int32)).times()
 
 
 def local_token(world: World, asked: Request, numbers: Sequence[int]) -> int:

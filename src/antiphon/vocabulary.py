@@ -16,9 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from antiphon.core.distributions import Ids
 from antiphon.errors import ProtocolError
-
-Ids = NDArray[np.int32]
 
 MAX_TOKENS = 2**22
 """Tokens of a vocabulary that is accepted from a peer."""

@@ -99,11 +99,11 @@ def test_figures_are_the_sums_of_the_answers(measured: Report) -> None:
 
 
 def test_each_round_of_dssd_takes_what_the_profile_says(measured: Report) -> None:
-    """Two drafts of 4 ms and a pass of three tokens of the cloud; the wire is nothing, and the last round may have fewer."""
+    """Two drafts of 4 ms and a pass of three tokens of the cloud; the wire is nothing. A round has fewer where a draft is an end."""
     for one in figures(measured, "dssd 2").answers:
         gaps = [later - earlier for (earlier, _), (later, _) in pairwise(one.arrivals)]
-        assert all(0.041 < gap < 0.0425 for gap in gaps[:-1])
-        assert 0.033 < gaps[-1] < 0.0425
+        assert all(0.033 < gap < 0.0425 for gap in gaps)
+        assert sum(gap > 0.041 for gap in gaps) >= len(gaps) - 2
 
 
 def test_cloud_streams_and_its_twin_pays_a_trip_a_token(measured: Report) -> None:

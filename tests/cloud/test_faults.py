@@ -198,7 +198,14 @@ HELLO = m.encode(m.Envelope(0, m.Hello(m.VERSION, "test", "none", b"")))
         (b"\x92\x00\x92\x63\x01", "the frame is not a valid message"),
         ("text", "frames are binary, this one is text"),
         (bytes(200_001), "the frame has 200001 bytes; at most 200000 are accepted"),
-        (m.encode(m.Envelope(0, m.Hello(99, "test", "none", b""))), "this cloud speaks version 3 of the protocol, not 99"),
+        (
+            m.encode(m.Envelope(0, m.Hello(99, "test", "none", b""))),
+            "this cloud speaks version 4 of the protocol, not 99: update Antiphon in the cloud",
+        ),
+        (
+            m.encode(m.Envelope(0, m.Hello(3, "test", "none", b""))),
+            "version 4 of the protocol, not 3: update Antiphon on the device",
+        ),
         (m.encode(m.Envelope(0, m.CommonReady())), "CommonReady is out of turn: the connection is new"),
         (m.encode(m.Envelope(1, m.Cancel())), "Cancel is out of turn"),
     ],

@@ -32,7 +32,7 @@ def scores_of(seed: int, size: int, style: str) -> Values:
 def noise_of(seed: int, size: int, style: str) -> Values | None:
     if style == "greedy":
         return None
-    uniform = Noise(seed).uniform(7, size)
+    uniform = Noise(seed).uniform(7, np.arange(size, dtype=np.int32))
     return -np.log(uniform) if style == "sampled" else np.exp2(np.floor(4 * uniform))
 
 

@@ -19,7 +19,7 @@ def law(seed: int, size: int, sharpness: float) -> Values:
 
 
 def noise_of(seed: int, size: int) -> Values:
-    return -np.log(Noise(seed).uniform(0, size))
+    return -np.log(Noise(seed).uniform(0, np.arange(size, dtype=np.int32)))
 
 
 SEEDS = st.integers(0, 2**32)
@@ -50,9 +50,9 @@ def test_a_sampled_dense_token_has_the_law_of_the_mixture() -> None:
     from scipy.stats import chisquare
 
     laws, weights = [law(1, 6, 1.0), law(2, 6, 1.0)], weights_of([0.0, -0.4])
-    noise = Noise(5)
+    noise, ids = Noise(5), np.arange(6, dtype=np.int32)
     races = 20_000
-    drawn = [dense_token(weights, laws, -np.log(noise.uniform(position, 6))) for position in range(races)]
+    drawn = [dense_token(weights, laws, -np.log(noise.uniform(position, ids))) for position in range(races)]
     expected = mixed(weights, laws) * races
     assert chisquare(np.bincount(drawn, minlength=6), expected).pvalue > 1e-3
 
@@ -135,10 +135,10 @@ def test_greedy_it_is_the_gap_against_the_remote_weight() -> None:
 @pytest.mark.parametrize("mass", [-3.0, -1.0])
 def test_how_often_a_sampled_token_is_certain_alone(mass: float) -> None:
     weights = weights_of([0.0, mass])
-    local, noise, races = law(3, 5, 1.0), Noise(8), 8000
+    local, noise, ids, races = law(3, 5, 1.0), Noise(8), np.arange(5, dtype=np.int32), 8000
     passed = 0
     for position in range(races):
-        times = -np.log(noise.uniform(position, 5))
+        times = -np.log(noise.uniform(position, ids))
         passed += certain_alone(strengths_of(weights[0], local, times), weights[1:], noise=times) is not None
     expected = weights[0] / (weights[0] + 4 * weights[1])
     assert passed / races == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / races))

@@ -76,7 +76,7 @@ REPLIES = st.lists(st.one_of(st.integers(0, 6), st.lists(st.integers(0, 11), max
 def test_reports(seed: int, size: int, replies: list[int | list[int]], bound: Bound, sampled: bool) -> None:
     """Whatever was asked before: scores and ranks are right, the bound holds for the rest and is as small as can be."""
     probs = laws(seed, size)
-    noise = -np.log(Noise(seed).uniform(1, size)) if sampled else None
+    noise = -np.log(Noise(seed).uniform(1, np.arange(size, dtype=np.int32))) if sampled else None
     end, sent = StepScores(probs, noise, bound), set[int]()
     strengths = SCORES.values(SCORES.codes(probs)) / (1.0 if noise is None else noise)
     for reply in replies:

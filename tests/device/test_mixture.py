@@ -15,7 +15,7 @@ from antiphon.cloud.connection import CloudConnection
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
 from antiphon.config import NoOptions, ServeConfig
-from antiphon.core.chance import PhiloxChance, Role
+from antiphon.core.chance import Role
 from antiphon.core.distributions import process
 from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
@@ -43,6 +43,7 @@ from mixtures import (
     World,
     answer,
     ask,
+    chance_of,
     decoded,
     dense_answer,
     law,
@@ -205,7 +206,7 @@ def test_crcg_sampled_draws_from_the_models_law() -> None:
     there, request = world(2), question("crcg", temperature=0.8, tokens=12)
     text, numbers = context(passages(there.device), request.prompt, "question"), list[int]()
     told = answer(there, request)
-    tokens, chance = prompt_ids(there.device.model, text, chat=False), PhiloxChance(1)
+    tokens, chance = prompt_ids(there.device.model, text, chat=False), chance_of(request)
     for position, number in enumerate(told.numbers):
         probs = process(there.device.model.logits([*tokens, *numbers]), request.sampling, [])
         assert number == chance.at(position, Role.DRAFT).categorical(probs)

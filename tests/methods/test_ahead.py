@@ -75,7 +75,8 @@ def test_a_planted_bug_in_the_law_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
         found = plain(self, targets, drafts)
         if len(drafts) < 2 or found[0] == drafts[0] or self.side.transcript.is_end(drafts[0]):
             return found
-        second = self.side.chance.race(self.side.transcript.position + 1).winner(targets.probs(1))
+        race = self.side.chance.race(self.side.transcript.position + 1, self.side.common.cloud_ids)
+        second = race.winner(targets.probs(1))
         return found if second == drafts[1] else [drafts[0], second]
 
     monkeypatch.setattr(CoupledCloud, "_winners", trusting)
@@ -142,7 +143,8 @@ def test_the_answer_is_that_of_cloud_whatever_is_late(
 
 def test_drafting_ahead_saves_time_and_no_tokens_cross_twice() -> None:
     """A drafter that is always right, 40 ms a round trip, 33 ms a pass: with enough drafts ahead the cloud never waits."""
-    whole = {ahead: answers(CoupledOptions(3, ahead), PLAIN, 992, 40, 0)[0] for ahead in (0, 3, 16)}
+    endless = replace(PLAIN, logit_bias=tuple((end, -1000.0) for end in CLOUD.vocabulary.ends))
+    whole = {ahead: answers(CoupledOptions(3, ahead), endless, 992, 40, 0)[0] for ahead in (0, 3, 16)}
     seconds = [result.answer.seconds for result in whole.values()]
     assert seconds[0] > 1.1 * seconds[1] > 1.3 * seconds[2]
     for result in whole.values():

@@ -85,7 +85,7 @@ def trusting(self: CoupledCloud, targets: Targets, drafts: Sequence[int]) -> lis
     """All drafts, and one token more unless they end the answer."""
     if drafts and self.side.transcript.is_end(drafts[-1]):
         return [*drafts]
-    race = self.side.chance.race(self.side.transcript.position + len(drafts))
+    race = self.side.chance.race(self.side.transcript.position + len(drafts), self.side.common.cloud_ids)
     return [*drafts, race.winner(targets.probs(len(drafts)))]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Role
-from antiphon.core.distributions import Probs, process, truncated
+from antiphon.core.distributions import Ids, Probs, process, truncated
 from antiphon.core.enumeration import EnumeratingChance, EnumeratingRace, output_law
 from antiphon.core.scores import SCORES
 from antiphon.methods import MIXTURES
@@ -43,8 +43,8 @@ class Replayed:
     def at(self, position: int, role: Role) -> "Replay":
         return Replay(self._chance, self._drawn, (position, role))
 
-    def race(self, position: int) -> EnumeratingRace:
-        return self._chance.race(position)
+    def race(self, position: int, ids: Ids) -> EnumeratingRace:
+        return self._chance.race(position, ids)
 
 
 class Replay:

@@ -287,7 +287,7 @@ def forgets_to_take_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def unequal_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     noise = EvidenceCloud.noise
-    monkeypatch.setattr(EvidenceCloud, "noise", lambda self, step, size: noise(self, step + 1, size))
+    monkeypatch.setattr(EvidenceCloud, "noise", lambda self, step: noise(self, step + 1))
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,9 @@ from antiphon.config import (
     TsltOptions,
     UncertaintyOptions,
 )
+from antiphon.core.chance import answer_key
 from antiphon.core.consult import AskAll, AskChunk, AskScores
+from antiphon.core.coupling import Noise
 from antiphon.core.distributions import one_hot
 from antiphon.core.rounding import FloatRatios, LogRatios, from_fixed_point
 from antiphon.core.scores import SCORES, SUMS, ZERO, Report
@@ -246,7 +248,7 @@ def test_what_a_header_costs() -> None:
 
 def examples() -> Iterator[bytes]:
     """The bytes of each example of the page, in their order, made by the code."""
-    yield m.encode(m.Envelope(0, m.Hello(3, "x/1", "", b"")))
+    yield m.encode(m.Envelope(0, m.Hello(m.VERSION, "x/1", "", b"")))
     yield m.encode(m.Envelope(1, m.Cancel()))
     yield payload([(1, 2), (2, 2)], [[0, 65535, 0], [16384, 16384, 32767]])
     yield payload([(4, 3), (1, 2), (2, 2), (32768, 16), (16384, 16)], [])
@@ -284,6 +286,22 @@ def payload(numbers: list[tuple[int, int]], counts: list[list[int]]) -> bytes:
 def test_the_examples() -> None:
     told = re.findall(r"^    ((?:[0-9a-f]{2} )*[0-9a-f]{2})$", DOC, re.MULTILINE)
     assert [bytes.fromhex(line) for line in told] == list(examples())
+
+
+def test_the_known_answers_of_the_noise() -> None:
+    keys, draws = (rows(table) for table in re.findall(r"(?:^\|.*\n)+", section("The noise"), re.MULTILINE))
+    assert len(keys) == 3
+    for seed, prompt, chat, words in keys:
+        assert answer_key(int(seed), prompt, chat=chat == "1") == joined(words)
+    assert len(draws) == 4
+    for words, position, token, bits in draws:
+        (uniform,) = Noise(joined(words)).uniform(int(position), np.array([int(token)], dtype=np.int32))
+        assert uniform == (int(bits, 16) + 0.5) / 2**52
+
+
+def joined(words: str) -> int:
+    """A key of its four words."""
+    return sum(int(word, 16) << 32 * place for place, word in enumerate(words.split()))
 
 
 def test_the_parameters_are_maps_by_name() -> None:

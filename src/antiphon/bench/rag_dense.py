@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from antiphon.bench.rag_memory import SharedModel
 from antiphon.config import SamplingParams
-from antiphon.core.chance import PhiloxChance
+from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.core.distributions import Probs, process
 from antiphon.core.mixture import dense_token, mixed, weights_of
-from antiphon.core.scores import SCORES
+from antiphon.core.scores import SCORES, Values
 from antiphon.methods.mixture_options import MixtureOptions
 from antiphon.models.chat import prompt_ids
 from antiphon.retrieval.context import Looked, context, look
@@ -26,7 +28,7 @@ class Reference:
         options: MixtureOptions,
         sampling: SamplingParams,
     ) -> None:
-        device, cloud = models
+        self._prompt, (device, cloud) = prompt, models
         own, other = (look(library, prompt, options.kept) for library in libraries)
         both = Looked((*other.passages, *own.passages), 0.0)
         self.weights = weights_of([own.log_mass, other.log_mass])
@@ -44,9 +46,13 @@ class Reference:
         key = tuple(numbers), seed if self._sampled else None
         if key not in self._tokens:
             law, decoded = self.device_law(numbers), self.decoded(numbers)
-            noise = PhiloxChance(seed).race(len(numbers)).times(len(law)) if self._sampled else None
+            noise = self._noise(seed, len(numbers), len(law)) if self._sampled else None
             self._tokens[key] = dense_token(self.weights, [law, decoded], noise)
         return self._tokens[key]
+
+    def _noise(self, seed: int, position: int, size: int) -> Values:
+        chance = PhiloxChance(answer_key(seed, self._prompt, chat=False))
+        return chance.race(position, np.arange(size, dtype=np.int32)).times()
 
     def device_law(self, numbers: Sequence[int]) -> Probs:
         """The device's own law."""

@@ -124,7 +124,9 @@ class CloudConnection:
 
     def _welcome(self, hello: m.Hello) -> m.Welcome:
         if hello.version != m.VERSION:
-            raise ProtocolError(f"this cloud speaks version {m.VERSION} of the protocol, not {hello.version}", "version")
+            older = "on the device" if hello.version < m.VERSION else "in the cloud"
+            sentence = f"this cloud speaks version {m.VERSION} of the protocol, not {hello.version}"
+            raise ProtocolError(f"{sentence}: update Antiphon {older}", "version")
         model = self._cloud.model
         names = tuple(sorted(self._cloud.methods))
         fingerprint, context = model.vocabulary.fingerprint, model.context_length

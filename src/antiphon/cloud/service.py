@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from antiphon.config import Limits, most_drafts
-from antiphon.core.chance import PhiloxChance
+from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.errors import AntiphonError, CapacityError, ModelError, UsageError
 from antiphon.methods import METHODS, MIXTURES, PROBES, find
 from antiphon.methods.base import CloudMixing, CloudSide, Method, Transcript
@@ -93,7 +93,8 @@ class Cloud:
             async with self.worker.holding(self.model.open) as opened:
                 verifier = Verifier(opened, prompt, common, opening.sampling, opening.committed)
                 transcript = Transcript(common.ends, opening.max_tokens, opening.committed)
-                side = CloudSide(common, transcript, PhiloxChance(opening.seed), verifier)
+                chance = PhiloxChance(answer_key(opening.seed, opening.prompt, chat=opening.chat))
+                side = CloudSide(common, transcript, chance, verifier)
                 if looked is not None:
                     side.mixing = CloudMixing(looked.log_mass, opening.sampling.temperature > 0, looked.passages)
                 assert method.cloud is not None  # only such methods are offered

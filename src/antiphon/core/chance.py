@@ -1,16 +1,17 @@
 """Chance as an argument: two verbs, `bernoulli` and `categorical` (METHODS 0).
 
-Production draws from counter-based streams keyed by (seed, role, position), so a draw never depends on how many draws
+Production draws from counter-based streams keyed by (answer, role, position), so a draw never depends on how many draws
 came before it elsewhere. Tests pass `antiphon.core.enumeration.EnumeratingChance`, which follows every branch.
 """
 
+import hashlib
 from enum import IntEnum
 from typing import Protocol
 
 import numpy as np
 
 from antiphon.core.coupling import Noise
-from antiphon.core.distributions import Probs
+from antiphon.core.distributions import Ids, Probs
 
 
 class Role(IntEnum):
@@ -37,7 +38,7 @@ class Stream(Protocol):
 
 
 class Race(Protocol):
-    """The draws of one position that both ends make alike (METHODS 3): whoever asks, and however often."""
+    """The draws of one position that both ends make alike (METHODS 3): whoever asks, however often, and of whichever tokens."""
 
     def winner(self, probs: Probs) -> int:
         """A token drawn from `probs`, shape (tokens,)."""
@@ -47,9 +48,19 @@ class Race(Protocol):
         """The winner, then who would win without it, and so on: `count` tokens, fewer if fewer are above 0."""
         ...
 
-    def times(self, count: int) -> Probs:
-        """The E of tokens 0 to count - 1: float64, shape (count,), above 0."""
+    def times(self) -> Probs:
+        """The E of all tokens: float64, shape (tokens,), above 0."""
         ...
+
+
+def answer_key(seed: int, prompt: str, *, chat: bool, choice: int = 0) -> int:
+    """The key of all chance of an answer: 128 bits of what was asked, so one seed given to two prompts shares nothing.
+
+    SHA-256 of the seed (8 bytes), the choice (4 bytes, the number of the answer where several are written), whether the prompt
+    goes through the chat template (1 byte), all little-endian, and the prompt in UTF-8: the first 16 bytes, little-endian.
+    """
+    head = seed.to_bytes(8, "little") + choice.to_bytes(4, "little") + chat.to_bytes(1, "little")
+    return int.from_bytes(hashlib.sha256(head + prompt.encode()).digest()[:16], "little")
 
 
 class Chance(Protocol):
@@ -59,35 +70,38 @@ class Chance(Protocol):
         """The stream of `role` at a target position (the index of a token in the answer)."""
         ...
 
-    def race(self, position: int) -> Race:
-        """The race at a target position, the same on both ends."""
+    def race(self, position: int, ids: Ids) -> Race:
+        """The race at a target position, the same on both ends. ids: the cloud's own of the tokens, int32, shape (tokens,)."""
         ...
 
 
 class PhiloxChance:
     """Counter-based streams on numpy's Philox4x64-10, whose raw output is stable across numpy versions.
 
-    The key is (seed, role), the counter (index of the draw, 0, position, 0): any draw can be made again, in any order.
+    key: below 2^128, the `answer_key` of what was asked, so that no two answers share a stream. Philox has it, the role added
+    to its upper half by xor, for a key, and (index of the draw, 0, position, 0) for a counter: any draw can be made again, in
+    any order.
     """
 
-    def __init__(self, seed: int) -> None:
-        self._sources = {role: _Source(seed, role) for role in Role}
-        self._noise = Noise(seed)
+    def __init__(self, key: int) -> None:
+        self._sources = {role: _Source(key, role) for role in Role}
+        self._noise = Noise(key)
 
     def at(self, position: int, role: Role) -> "PhiloxStream":
         """The stream of `role` at `position`; the same arguments give the same stream again."""
         return PhiloxStream(self._sources[role], position)
 
-    def race(self, position: int) -> Race:
-        """The race at `position`."""
-        return self._noise.race(position)
+    def race(self, position: int, ids: Ids) -> Race:
+        """The race at `position` of the tokens with these ids of the cloud."""
+        return self._noise.race(position, ids)
 
 
 class _Source:
     """The raw numbers of one key, by counter."""
 
-    def __init__(self, seed: int, role: Role) -> None:
-        self._generator = np.random.Philox(key=np.array([seed, role], dtype=np.uint64))
+    def __init__(self, key: int, role: Role) -> None:
+        halves = np.array([key & (2**64 - 1), key >> 64 ^ role], dtype=np.uint64)
+        self._generator = np.random.Philox(key=halves)
         self._state = self._generator.state
         self._state["buffer_pos"] = 4  # nothing buffered: the next number comes from the counter
 

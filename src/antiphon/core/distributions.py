@@ -16,6 +16,8 @@ Probs = NDArray[np.float64]
 """Probabilities: float64, shape (tokens,), sum 1."""
 Logits = NDArray[np.float32]
 """Logits of one or several positions: float32, shape (tokens,) or (rows, tokens)."""
+Ids = NDArray[np.int32]
+"""Ids of tokens: int32."""
 
 
 def process(logits: Logits, params: SamplingParams, history: Sequence[int] = ()) -> Probs:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from antiphon.core.chance import Role
-from antiphon.core.distributions import Probs
+from antiphon.core.distributions import Ids, Probs
 from antiphon.core.tree import draw_children
 
 Outcome = TypeVar("Outcome", bound=Hashable)
@@ -33,7 +33,7 @@ class EnumeratingChance:
         """The same object: enumeration needs no keys."""
         return self
 
-    def race(self, position: int) -> "EnumeratingRace":
+    def race(self, position: int, ids: Ids) -> "EnumeratingRace":
         """The race at `position`; run again over the same law it has the same winners."""
         return EnumeratingRace(self, position)
 
@@ -80,7 +80,7 @@ class EnumeratingRace:
         """Branch on every token of positive probability, once for each law."""
         return self.first(probs, 1)[0]
 
-    def times(self, count: int) -> Probs:
+    def times(self) -> Probs:
         """Real numbers cannot be enumerated."""
         raise RuntimeError("the noise of a race is no branch: compare with a dense decision under the same noise")
 

@@ -10,10 +10,11 @@ tree leaves gaps between them, which moves logits like a wider pass does; so the
 SHARED_WIDTH and begins SHARED_REREAD tokens before the prompt's end.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from antiphon.config import NoOptions, Request, WithTree, most_drafts
-from antiphon.core.chance import PhiloxChance
+from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.core.coupling import Noise
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
@@ -80,8 +81,9 @@ async def check(device: Device, request: Request, result: Result, connection: Co
     reread = SHARED_REREAD if scattered else 0
     question = Question(tuple(reference.answer.numbers[:index]), (ours[0], theirs[0]), width, reread)
     seen = await probe(connection, request, question)
-    noise, temperature = Noise(result.seed), request.sampling.temperature
-    handicaps = (temperature * noise.handicap(index, ours[0]), temperature * noise.handicap(index, theirs[0]))
+    noise, temperature = Noise(answer_key(result.seed, request.prompt, chat=request.chat)), request.sampling.temperature
+    ids = connection.common.cloud_ids
+    handicaps = tuple(temperature * noise.handicap(index, int(ids[number])) for number in (ours[0], theirs[0]))
     return _judged(index, shared, _raced(seen, handicaps) if temperature else seen)
 
 
@@ -106,7 +108,7 @@ def first_difference(first: list[int], second: list[int]) -> int | None:
     return next((index for index in range(shorter) if first[index] != second[index]), shorter)
 
 
-def _raced(seen: Probed, handicaps: tuple[float, float]) -> Probed:
+def _raced(seen: Probed, handicaps: Sequence[float]) -> Probed:
     narrow, wide = ((row[0] - handicaps[0], row[1] - handicaps[1]) for row in (seen.narrow, seen.wide))
     return Probed(seen.shares, narrow, wide, seen.noise)
 

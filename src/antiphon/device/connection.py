@@ -272,13 +272,22 @@ class Connection:
         own = b"" if model is None else model.vocabulary.fingerprint
         name = "" if model is None else public_name(model)
         await self.send(m.Hello(m.VERSION, f"antiphon/{__version__}", name, own))
-        self.welcome = await self._expect(m.Welcome)
+        self.welcome = await self._welcomed()
         self.wire.limits = self.welcome.limits
         cloud = await self._vocabulary(model)
         self.common = await self._worker.run(lambda: _common(model, cloud))
         await self._agree()
         self._broken = None
         self._reader = asyncio.create_task(self._read())
+
+    async def _welcomed(self) -> m.Welcome:
+        try:
+            return await self._expect(m.Welcome)
+        except RemoteError as refusal:
+            if refusal.code != "version":
+                raise
+            sentence = f"{refusal} (this device speaks version {m.VERSION}: both ends must be of one version of Antiphon)"
+            raise RemoteError(sentence, refusal.code) from refusal
 
     async def send(self, message: m.Message, session: int = 0) -> None:
         """Send a message of this end. Raises LinkError if the link is down."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from antiphon.config import Request
-from antiphon.core.chance import PhiloxChance
+from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.device.answer import Answer, Result
 from antiphon.device.connection import Connection
 from antiphon.device.host import Host, Show, now, run_half
@@ -118,7 +118,8 @@ class Device:
         looked: Looked | None = None,
         clouds: int = 1,
     ) -> AsyncIterator[DeviceSide]:
-        transcript, chance = Transcript(common.ends, request.max_tokens), PhiloxChance(seed)
+        transcript = Transcript(common.ends, request.max_tokens)
+        chance = PhiloxChance(answer_key(seed, request.prompt, chat=request.chat))
         if not method.drafts:
             yield DeviceSide(common, transcript, chance)
             return

@@ -39,7 +39,7 @@ class CloudOnlyCloud:
         yield from side.verifier.prefill()
         while transcript.finish is None:
             targets = yield from side.verifier.score([], exactly)
-            number = side.chance.race(transcript.position).winner(targets.probs(0))
+            number = side.chance.race(transcript.position, side.common.cloud_ids).winner(targets.probs(0))
             transcript.commit(number)
             side.verifier.commit([number])
             writer = Writer()

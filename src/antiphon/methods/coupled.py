@@ -1,9 +1,9 @@
 """`coupled`: coupled drafting (METHODS 3). No probabilities on the wire.
 
-Both ends know the same noise for every position and token. The device drafts the winner of the race over its law; the cloud's
-next token is the winner over the target, always; a draft stands if they are the same token. So the answer depends on the
-cloud's model, the prompt, the sampling parameters and the seed alone: it is the one that `cloud` writes with that seed. Up:
-ids. Down: a count and one token.
+Both ends know the same noise for every position and token of the cloud. The device drafts the winner of the race over its law;
+the cloud's next token is the winner over the target, always; a draft stands if they are the same token. So the answer depends
+on the cloud's model, the prompt, the sampling parameters and the seed alone: it is the one that `cloud` writes with that seed,
+whatever model drafts. Up: ids. Down: a count and one token.
 
 So the device need not wait. Its drafts form a *line*: it sends the first ones, drafts on while the verdict is on its way, and
 the cloud takes up what has come whenever it is free. A line goes on as long as the verdicts' tokens are its own. Then the
@@ -17,7 +17,7 @@ from typing import Any
 
 from antiphon.config import CoupledOptions, longest
 from antiphon.core.chance import Chance, Race, Role
-from antiphon.core.distributions import Probs
+from antiphon.core.distributions import Ids, Probs
 from antiphon.core.patience import Round
 from antiphon.core.rounding import exactly
 from antiphon.errors import ProtocolError
@@ -27,6 +27,7 @@ from antiphon.methods.chain import ChainDevice
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
 from antiphon.methods.verifier import Targets
+from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Draft, Message, Verdict
 from antiphon.wire.packing import Reader, Writer
 
@@ -34,16 +35,16 @@ from antiphon.wire.packing import Reader, Writer
 class Racing:
     """Chance whose every draw at a position is that position's race."""
 
-    def __init__(self, chance: Chance) -> None:
-        self._chance = chance
+    def __init__(self, chance: Chance, common: CommonVocabulary) -> None:
+        self._chance, self._ids = chance, common.cloud_ids[: common.size]
 
     def at(self, position: int, role: Role) -> "RacingStream":
-        """The race at `position`, as a stream."""
-        return RacingStream(self._chance.race(position))
+        """The race of the common tokens at `position`, as a stream."""
+        return RacingStream(self._chance.race(position, self._ids))
 
-    def race(self, position: int) -> Race:
-        """The race itself."""
-        return self._chance.race(position)
+    def race(self, position: int, ids: Ids) -> Race:
+        """A race itself."""
+        return self._chance.race(position, ids)
 
 
 class RacingStream:
@@ -70,7 +71,7 @@ class CoupledDevice(ChainDevice):
 
     def __init__(self, side: DeviceSide, options: CoupledOptions) -> None:
         super().__init__(side, options)
-        self.draft_chance = Racing(side.chance)
+        self.draft_chance = Racing(side.chance, side.common)
         self._most, self._ahead = longest(options.draft_length), options.ahead
         self._line: list[Drafted] = []  # drafts that no verdict has settled yet
         self._sent = 0  # how many of them are on their way
@@ -243,7 +244,7 @@ class CoupledCloud:
     def _winners(self, targets: Targets, drafts: Sequence[int]) -> list[int]:
         winners: list[int] = []
         for index in range(len(drafts) + 1):
-            race = self.side.chance.race(self.side.transcript.position + index)
+            race = self.side.chance.race(self.side.transcript.position + index, self.side.common.cloud_ids)
             winners.append(race.winner(targets.probs(index)))
             if self.side.transcript.is_end(winners[-1]) or winners[: index + 1] != [*drafts[: index + 1]]:
                 break

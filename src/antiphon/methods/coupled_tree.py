@@ -23,7 +23,7 @@ class CoupledTreeDevice(TreeDevice):
 
     def __init__(self, side: DeviceSide, options: CoupledTreeOptions) -> None:
         super().__init__(side, options)
-        self.draft_chance = Racing(side.chance)
+        self.draft_chance = Racing(side.chance, side.common)
         self.drafter.warm(COOLEST)
 
     def draw(self, stream: Stream, law: Probs, width: int) -> list[int]:
@@ -44,7 +44,7 @@ class CoupledTreeCloud(TreeCloud):
 
     def bonus(self, target: Probs, position: int) -> int:
         """The winner."""
-        return self.side.chance.race(position).winner(target)
+        return self.side.chance.race(position, self.side.common.cloud_ids).winner(target)
 
 
 _SUMMARY = "a token tree up, ids only, the accepted path and one token down: both ends run the same races"

@@ -40,7 +40,7 @@ class DragonDevice(MixingDevice):
     patient = True
     gates = False
 
-    def noise(self, position: int, size: int) -> Values | None:
+    def noise(self, position: int) -> Values | None:
         """None is shared."""
         return None
 

@@ -67,9 +67,9 @@ class EvidenceCloud:
         """What the cloud's law is taken to be, before it is rounded to what the wire can carry."""
         return law
 
-    def noise(self, step: int, size: int) -> Values | None:
+    def noise(self, step: int) -> Values | None:
         """The noise that decides when the answer is sampled."""
-        return self._side.chance.race(step).times(size) if self._mixing.sampled else None
+        return self._side.chance.race(step, self._side.common.cloud_ids).times() if self._mixing.sampled else None
 
     def _may_step(self) -> bool:
         ended = bool(self._line) and self._side.transcript.is_end(self._line[-1])
@@ -82,7 +82,7 @@ class EvidenceCloud:
             return  # the device has another token: nothing of this line is of use any more
         self._began = True
         law = self.law(targets.probs(0))
-        scores = self._scores[step] = StepScores(law, self.noise(step, len(law)), self._options.bound)
+        scores = self._scores[step] = StepScores(law, self.noise(step), self._options.bound)
         draft = self.draft(law, scores, step)
         yield Send(Evidence(self._epoch, step, self._evidence(scores, draft)))
         self._line.append(draft)
@@ -159,7 +159,7 @@ class LockstepCloud(DenseCloud):
 class DraftingCloud(DenseCloud):
     """Draws its drafts when the answer is sampled, from a law that may be truncated (DRAGON)."""
 
-    def noise(self, step: int, size: int) -> Values | None:
+    def noise(self, step: int) -> Values | None:
         """None is shared."""
         return None
 

@@ -62,9 +62,9 @@ class MixingDevice:
             yield from self._step()
         return transcript.finish
 
-    def noise(self, position: int, size: int) -> Values | None:
+    def noise(self, position: int) -> Values | None:
         """The noise that decides when the answer is sampled."""
-        return self.side.chance.race(position).times(size) if self.mixing.sampled else None
+        return self.side.chance.race(position, self.side.common.cloud_ids).times() if self.mixing.sampled else None
 
     def local(self, certificate: Certificate, law: Probs) -> int:
         """The device's own token."""
@@ -106,7 +106,7 @@ class MixingDevice:
     def certificate(self, law: Probs, lines: Lines, position: int) -> Certificate:
         """What the device knows of a step; its ends are numbered as in `lines`."""
         masses = [line.log_mass for line in lines if line.log_mass is not None]
-        return Certificate(law, [self.mixing.log_mass, *masses], self.noise(position, len(law)))
+        return Certificate(law, [self.mixing.log_mass, *masses], self.noise(position))
 
     def _step(self) -> Generator[Any, Any, None]:
         position = self.side.transcript.position
