@@ -102,14 +102,18 @@ def test_looks_that_find_the_same_are_played() -> None:
     assert [one.as_json() for one in again] == [one.as_json() for one in direct]
 
 
-def drafting_ahead() -> list[Request]:
-    options = METHODS["coupled"].options_from({"draft_length": 3})
-    return [replace(request, options=options) for request in requests("coupled")]
+def drafting_ahead(drafts: int = 3) -> list[Request]:
+    """Answers of 40 tokens, as no end is ever drawn, and so many drafts while a verdict is on its way."""
+    options = METHODS["coupled"].options_from({"draft_length": 3, "ahead": drafts})
+    ends = named_toy("toy-cloud").vocabulary.ends
+    endless = SamplingParams(temperature=1.0, logit_bias=tuple((end, -1000.0) for end in ends))
+    return [replace(request, options=options, sampling=endless) for request in requests("coupled")]
 
 
 @pytest.mark.parametrize("link", ["x-cosd@100,rtt=150ms", "tslt@0.01"])
 def test_looks_that_find_something_else_end_the_play(link: str) -> None:
-    asked = drafting_ahead()
+    """Eight drafts of 15 ms: the verdict comes while they are made, and on a slower link it does not."""
+    asked = drafting_ahead(8)
     tapes = recorded(asked, SLOW_DRAFTS)
     assert played(asked, tapes, FIRST, SLOW_DRAFTS)
     with pytest.raises((ProtocolError, RemoteError)) as drift:

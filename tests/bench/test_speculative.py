@@ -99,7 +99,7 @@ def test_figures_are_the_sums_of_the_answers(measured: Report) -> None:
 
 
 def test_each_round_of_dssd_takes_what_the_profile_says(measured: Report) -> None:
-    """Two drafts of 4 ms and a pass of three tokens of the cloud; the wire is nothing. A round has fewer where a draft is an end."""
+    """Two drafts of 4 ms and a pass of three tokens; the wire is nothing. A round has fewer where a draft is an end."""
     for one in figures(measured, "dssd 2").answers:
         gaps = [later - earlier for (earlier, _), (later, _) in pairwise(one.arrivals)]
         assert all(0.033 < gap < 0.0425 for gap in gaps)
