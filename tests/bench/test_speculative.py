@@ -64,7 +64,7 @@ def test_the_rows_of_a_plan(tmp_path: Path) -> None:
     asked = plan(tmp_path, methods=("cloud", "dssd", "u-hlm", "tslt-tree", "device"), expansions=("2,2", "4"))
     names = [row.name for row in rows_of(asked)]
     assert names == ["cloud", "cloud-trips", "dssd 2", "dssd auto", "u-hlm", "tslt-tree 2,2", "tslt-tree 4", "device"]
-    assert len(asks_of(asked, list(PROMPTS[:3]))) == len(names) * 2 * 3 * 2
+    assert len(asks_of(asked, list(PROMPTS[:3]))) == len(names) * 2 * 3 * 4
 
 
 def test_every_row_answers_every_prompt_with_every_seed(measured: Report) -> None:
@@ -81,8 +81,8 @@ def test_every_row_answers_every_prompt_with_every_seed(measured: Report) -> Non
             "coupled-tree 2,2",
         ]
         for found in rows.values():
-            assert len(found.answers) == 6
-            assert {(one.prompt, one.seed) for one in found.answers} == {(p, s) for p in range(3) for s in (1, 2)}
+            assert len(found.answers) == 12
+            assert {(one.prompt, one.seed) for one in found.answers} == {(p, s) for p in range(3) for s in range(1, 5)}
 
 
 def test_figures_are_the_sums_of_the_answers(measured: Report) -> None:
