@@ -252,7 +252,7 @@ def test_an_automatic_length_is_not_taped(lab: Opened) -> None:
 
 
 def test_asking_for_every_token() -> None:
-    wrote = Wrote((1,), (), ())
+    wrote = Wrote((1,), (), (), ((), 0))
     device = Reel([Waited(None, True), wrote, Waited(None, True), wrote], Finish.LENGTH)
     tokens = Sent("Tokens", (), 2)
     cloud = Reel([tokens, tokens], Finish.LENGTH)

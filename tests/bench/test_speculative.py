@@ -183,10 +183,11 @@ def test_answers_that_are_those_of_cloud_are_counted(measured: Report) -> None:
 def test_depths_add_up_to_the_tokens_of_an_answer(method: str) -> None:
     trial = Trial(method, parse_link("lan"), parse_compute("paper"), SamplingParams(temperature=1.0), {"draft_length": 3}, 60)
     (result,) = attempt(trial, named_toy("toy-cloud"), named_toy("toy-device"), ["the "], 3)
-    depths, kinds = result.answer.acceptance_by_depth(), result.answer.kinds
-    assert sum(stood for stood, _ in depths) == kinds[Kind.ACCEPTED]
-    assert sum(tested - stood for stood, tested in depths) == kinds[Kind.CORRECTION] > 0
-    assert all(later <= stood for (stood, _), (_, later) in pairwise(depths))
+    depths, kinds, sets = result.answer.acceptance_by_depth(), result.answer.kinds, result.answer.sets_of_siblings()
+    assert sum(stood for stood, _ in depths) == sets[0] >= kinds[Kind.ACCEPTED]  # of `coupled` also some on their way
+    assert sets[1] - sets[0] == kinds[Kind.CORRECTION] > 0
+    assert sum(tested for _, tested in depths) >= sets[1]
+    assert method == "tslt-tree" or all(later <= stood for (stood, _), (_, later) in pairwise(depths))
     assert result.as_json()["acceptance_by_depth"] == [stood / tested for stood, tested in depths]
     assert sum(len(one.kinds) for one in result.answer.arrivals) == result.answer.committed
     assert sum(one.drafted for one in result.answer.arrivals) == result.answer.exchanged.drafted

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.device.answer import Answer, Piece, TextStream
+from antiphon.device.answer import Answer, Piece
+from antiphon.device.text import TextStream
 from antiphon.methods.effects import Emit, Emitted, Kind
 from antiphon.models.toy import toy_vocabulary
 from antiphon.vocabulary import identity

@@ -23,9 +23,10 @@ _SEED = 20251216
 class Written:
     """A finished answer, as it is kept.
 
-    arrivals: seconds since the question and tokens, whenever some were committed. depths: of the first, second, ... draft of a
-    round how many stood and how many were tested. cloud_ms: what the cloud's model worked, the prompt included.
-    opening: bits of the messages that open an answer, both ways. digest: of the tokens, to hold answers against each other.
+    arrivals: seconds since the question and tokens, whenever some were committed. depths: of the drafts at the first, second
+    and further levels of a round how many stood and how many were tested. cloud_ms: what the cloud's model worked, the prompt
+    included. opening: bits of the messages that open an answer, both ways. digest: of the tokens, to hold answers against each
+    other.
     """
 
     key: str
@@ -147,9 +148,9 @@ class Figures:
 
     @cached_property
     def acceptance(self) -> list[float]:
-        """The share that stood of the first, second, ... draft of a round, of those that were tested.
+        """The share that stood of the drafts at the first, second, ... level of a round that were tested.
 
-        Only as deep as drafts ever stood: `coupled` finds out about a draft that the cloud had not seen yet only if it fails.
+        Only as deep as drafts ever stood.
         """
         deepest = max(len(one.depths) for one in self.answers)
         columns = [[one.depths[depth] for one in self.answers if len(one.depths) > depth] for depth in range(deepest)]
@@ -171,7 +172,7 @@ class Figures:
     def as_json(self) -> dict[str, object]:
         """The figures by name."""
         return {
-            "exact": self.answers[0].exact,
+            "exact": all(one.exact for one in self.answers),
             "answers": len(self.answers),
             "tokens": self.tokens,
             "same_as_cloud": self.same,

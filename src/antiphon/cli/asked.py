@@ -32,11 +32,13 @@ async def answer(request: Request, config: MixingConfig, plain: bool) -> dict[st
 
 def summary(figures: Mapping[str, Any]) -> str:
     """One line for a person."""
-    speed, tokens = figures["tokens_per_s"], figures["tokens"]
-    shares = [f"{figures[kind]:.0%} {kind}" for kind in ("local", "certain", "confirmed", "changed")]
+    speed = figures["tokens_per_s"]
     parts = [
-        f"{figures['method']}: {tokens} token{'' if tokens == 1 else 's'} ({', '.join(shares)})",
-        f"{figures['uplink_bits_per_token'] / 8:,.1f} bytes up and {figures['downlink_bits_per_token'] / 8:,.1f} down a token",
+        f"{figures['method']}: {_tokens(figures)}",
+        "exact" if figures["exact"] else "not exact",
+        f"{figures['uplink_bits_per_token'] / 8:,.1f} bytes up and {figures['downlink_bits_per_token'] / 8:,.1f} down a token"
+        if figures["tokens"]
+        else "",
         f"{speed:.1f} tokens/s" if speed else "",
         f"waited {figures['waited_s']:.2f} s",
         f"passages: {_passages(figures)}",
@@ -45,6 +47,12 @@ def summary(figures: Mapping[str, Any]) -> str:
         f"seed {figures['seed']}",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _tokens(figures: Mapping[str, Any]) -> str:
+    tokens = figures["tokens"]
+    shares = [f"{figures[kind]:.0%} {kind}" for kind in ("local", "certain", "confirmed", "changed")] if tokens else []
+    return f"{tokens} token{'' if tokens == 1 else 's'}" + (f" ({', '.join(shares)})" if shares else "")
 
 
 def _passages(figures: Mapping[str, Any]) -> str:
@@ -79,8 +87,8 @@ def _lost(request: Request, result: Result) -> bool:
     return MIXTURES[request.method].cloud is not None and result.closed is None
 
 
-def _share(result: Result, kind: Kind) -> float:
-    return result.answer.kinds[kind] / result.answer.committed
+def _share(result: Result, kind: Kind) -> float | None:
+    return result.answer.kinds[kind] / result.tokens if result.tokens else None
 
 
 def _marks(result: Result, marking: Marking, model: Model | None) -> list[dict[str, Any]]:
@@ -88,5 +96,5 @@ def _marks(result: Result, marking: Marking, model: Model | None) -> list[dict[s
     kinds = marking.kinds(result.answer.kinds)
     return [
         {"id": token, "text": pieces[token].decode(errors="replace"), "mark": None if kind is None else kind.value}
-        for token, kind in zip(result.token_ids, kinds, strict=False)  # tokens of a stop string are marked, but not listed
+        for token, kind in zip(result.token_ids, kinds, strict=True)
     ]

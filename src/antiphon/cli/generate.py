@@ -110,12 +110,15 @@ def _summary(figures: dict[str, Any]) -> str:
     passes = figures["cloud_passes_per_token"]
     parts = [
         f"{figures['method']}: {figures['tokens']} tokens",
+        "exact" if figures["exact"] else "not exact",
         f"{speed:.1f} tokens/s" if speed else "",
-        f"first after {1000 * figures['ttft_s']:.0f} ms",
+        f"first after {1000 * figures['ttft_s']:.0f} ms" if figures["ttft_s"] is not None else "",
         f"{figures['tokens_per_round']:.2f} tokens a round" if figures["tokens_per_round"] else "",
         f"{figures['trips_per_round']:.2f} trips a round" if (figures["trips_per_round"] or 1) > 1 else "",
         f"{rate:.0%} of tested drafts accepted" if rate is not None else "",
-        f"{figures['uplink_bits_per_token']:,.0f} bits up and {figures['downlink_bits_per_token']:,.0f} down a token",
+        f"{figures['uplink_bits_per_token']:,.0f} bits up and {figures['downlink_bits_per_token']:,.0f} down a token"
+        if figures["tokens"]
+        else "",
         f"{passes:.2f} cloud passes a token" if passes is not None else "",
         f"ended by {figures['finish_reason']}",
         f"seed {figures['seed']}",

@@ -1,13 +1,14 @@
-"""An answer as it grows: bytes to text at complete characters, stop strings, and the figures of how it went."""
+"""An answer as it grows, and the figures of how it went."""
 
-import codecs
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
+from antiphon.device.text import TextStream, bytes_of
 from antiphon.methods.accounting import Bits, Work
-from antiphon.methods.effects import Consulted, Emit, Emitted, Exchanged, Finish, Kind
+from antiphon.methods.effects import UNTESTED, Consulted, Emit, Emitted, Exchanged, Finish, Kind, Outcome
 from antiphon.retrieval.context import Looked
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Closed
@@ -24,57 +25,37 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Tokens that were committed together: when, where each came from, and how many drafts were sent for them."""
+    """Tokens that were committed together: when, where each came from, and the drafts that were sent and tested for them."""
 
     time: float
     kinds: tuple[Kind, ...]
     drafted: int
+    tested: Outcome = UNTESTED
+    consulted: Consulted | None = None
 
-
-class TextStream:
-    """Bytes in, text out at complete UTF-8 characters, held back while it could be the start of a stop string."""
-
-    def __init__(self, stop: Sequence[str] = ()) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._stop = stop
-        self._held = ""
-        self.stopped = False
-
-    def feed(self, data: bytes, *, final: bool = False) -> str:
-        """The text that can be shown now. With `final`, what was held back too, broken characters replaced."""
-        if self.stopped:
-            return ""
-        text = self._held + self._decoder.decode(data, final)
-        found = [index for stop in self._stop if (index := text.find(stop)) >= 0]
-        if found:
-            self.stopped, self._held = True, ""
-            return text[: min(found)]
-        keep = 0 if final else self._held_back(text)
-        self._held = text[len(text) - keep :]
-        return text[: len(text) - keep]
-
-    def _held_back(self, text: str) -> int:
-        sizes = (size for stop in self._stop for size in range(len(stop) - 1, 0, -1) if text.endswith(stop[:size]))
-        return max(sizes, default=0)
+    def first(self, count: int) -> "Arrival":
+        """What is left of it where only so many of its tokens count."""
+        return replace(self, kinds=self.kinds[:count], tested=self.tested.first(count))
 
 
 class Answer:
-    """The tokens, text and times of one answer."""
+    """The tokens, text and times of one answer: of what is shown, so neither a stop string nor what lies behind it counts."""
 
     def __init__(self, common: CommonVocabulary, stop: Sequence[str], started: float) -> None:
         self.numbers: list[int] = []
         self.text = ""
-        self.kinds: Counter[Kind] = Counter()
+        self.exact: bool | None = None
+        """Whether it is what an exact method would have written; None where that is a matter of the method alone."""
+        self.crossed: Counter[Kind] = Counter()
+        """Where tokens came from, those of a stop string and behind it included."""
         self.rounds = 0
         self.resumed = 0
         """How often it went on after the link was lost."""
         self.exchanged = Exchanged()
-        self.consulted: list[Consulted] = []
         self.started = started
         self.arrivals: list[Arrival] = []
         self._common = common
         self._stream = TextStream(stop)
-        self._times: list[float] = []
         self._last = Kind.LOCAL
 
     @property
@@ -86,41 +67,46 @@ class Answer:
         """Add the tokens of a round. After a stop string neither its text nor the tokens behind it count."""
         self.rounds += emit.exchanged.trips > 0
         self.exchanged += emit.exchanged
-        self.consulted += [] if emit.consulted is None else [emit.consulted]
-        pieces: list[Piece] = []
-        before = self.committed
-        for token in emit.tokens:
-            if not self.stopped:
-                pieces += self._take(token, now)
-        kinds = tuple(token.kind for token in emit.tokens[: self.committed - before])
-        self.arrivals.append(Arrival(now, kinds, emit.exchanged.drafted))
+        self.exact = emit.exact if self.exact is None else self.exact and emit.exact is not False
+        kinds = tuple(token.kind for token in emit.tokens)
+        self.crossed.update(kinds)
+        self.arrivals.append(Arrival(now, kinds, emit.exchanged.drafted, emit.tested, emit.consulted))
+        pieces = [piece for token in emit.tokens for piece in self._take(token)]
         if self.stopped:
             self._trim()
         return pieces
 
     def work(self) -> Work:
-        """What the answer came to, for a method's closed form."""
-        kinds = self.kinds
+        """What the answer came to, for a method's closed form: with what came behind a stop string, for it crossed too."""
+        kinds = self.crossed
         by_kind = (kinds[Kind.STREAMED], kinds[Kind.CORRECTION], kinds[Kind.BONUS], kinds[Kind.LOCAL])
         return Work(*by_kind, self.exchanged)
 
     def end(self) -> list[Piece]:
         """The text that was held back, when nothing more comes; it has the mark of the last token."""
-        return self._show(b"", self._last, final=True)
+        pieces = self._show(b"", self._last, final=True)
+        if self.stopped:
+            self._trim()
+        return pieces
 
-    def _take(self, token: Emitted, now: float) -> list[Piece]:
+    def _take(self, token: Emitted) -> list[Piece]:
         self.numbers.append(token.number)
-        self.kinds[token.kind] += 1
         self._last = token.kind
-        self._times.append(now)
-        data = b"" if token.number in self._common.ends else self._common.pieces[token.number]
-        return self._show(data, token.kind)
+        return self._show(self._bytes(token.number), token.kind)
+
+    def _bytes(self, number: int) -> bytes:
+        return b"" if number in self._common.ends else self._common.pieces[number]
 
     def _trim(self) -> None:
-        """Drop the tokens that lie wholly behind the text."""
-        size = len(self.text.encode())
-        while self.numbers and len(b"".join(map(self._common.pieces.__getitem__, self.numbers[:-1]))) >= size:
-            self.numbers.pop()
+        """Drop the tokens that lie wholly behind the text, and what came with them."""
+        pieces = [self._bytes(number) for number in self.numbers]
+        size = bytes_of(self.text, b"".join(pieces))
+        begins = accumulate(map(len, pieces[:-1]), initial=0)
+        kept = sum(begin < size for begin in begins)
+        del self.numbers[kept:]
+        for index, arrival in enumerate(self.arrivals):
+            self.arrivals[index] = arrival.first(kept)
+            kept -= len(self.arrivals[index].kinds)
 
     def _show(self, data: bytes, kind: Kind, *, final: bool = False) -> list[Piece]:
         text = self._stream.feed(data, final=final)
@@ -129,29 +115,59 @@ class Answer:
 
     @property
     def committed(self) -> int:
-        """Tokens that were committed, those of a stop string included."""
-        return len(self._times)
+        """Tokens that were committed and are shown."""
+        return len(self.numbers)
+
+    @property
+    def kinds(self) -> Counter[Kind]:
+        """Where they came from."""
+        return Counter(kind for arrival in self.arrivals for kind in arrival.kinds)
+
+    @property
+    def consulted(self) -> list[Consulted]:
+        """What steps of a mixture took, those of a stop string included."""
+        return [arrival.consulted for arrival in self.arrivals if arrival.consulted is not None]
+
+    @property
+    def decided(self) -> int:
+        """Tokens of a mixture that evidence decided."""
+        return sum(
+            arrival.consulted is not None and arrival.consulted.effort is not None for arrival in self.arrivals if arrival.kinds
+        )
 
     @property
     def first_token_s(self) -> float:
-        """Seconds from the request to the first token."""
-        return self._times[0] - self.started
+        """Seconds from the request to the first token. Raises IndexError if there is none."""
+        return self._times()[0] - self.started
 
     @property
     def seconds(self) -> float:
-        """Seconds from the request to the last token."""
-        return self._times[-1] - self.started
+        """Seconds from the request to the last token. Raises IndexError if there is none."""
+        return self._times()[-1] - self.started
 
     def acceptance_by_depth(self) -> list[tuple[int, int]]:
-        """Of the first, second, ... draft of a round: how many stood, and how many were tested."""
-        stood = [arrival.kinds.count(Kind.ACCEPTED) for arrival in self.arrivals]
-        tested = [count + (Kind.CORRECTION in arrival.kinds) for count, arrival in zip(stood, self.arrivals, strict=True)]
-        depths = range(max(tested, default=0))
-        return [(sum(count > depth for count in stood), sum(count > depth for count in tested)) for depth in depths]
+        """At the first, second, ... level of a round: how many drafts stood, and how many were tested."""
+        tests = [arrival.tested for arrival in self.arrivals]
+        deepest = max((len(tested.drafts) for tested in tests), default=0)
+        return [_at_level(tests, level) for level in range(deepest)]
+
+    def sets_of_siblings(self) -> tuple[int, int]:
+        """Of how many sets of siblings one stood, and how many were tested; in a chain each draft is a set."""
+        tests = [arrival.tested for arrival in self.arrivals]
+        return sum(tested.stood for tested in tests), sum(len(tested.drafts) for tested in tests)
 
     def intervals(self) -> list[float]:
         """Seconds between tokens that follow each other; those of one round arrive together, 0 apart."""
-        return [after - before for before, after in zip(self._times, self._times[1:], strict=False)]
+        times = self._times()
+        return [after - before for before, after in pairwise(times)]
+
+    def _times(self) -> list[float]:
+        return [arrival.time for arrival in self.arrivals for _ in arrival.kinds]
+
+
+def _at_level(tests: Sequence[Outcome], level: int) -> tuple[int, int]:
+    stood = sum(tested.stood > level for tested in tests)
+    return stood, sum(tested.drafts[level] for tested in tests if len(tested.drafts) > level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +175,8 @@ class Result:
     """An answer and its figures; `as_json` names them as the command line prints them."""
 
     method: str
-    exact: bool
+    promised: bool
+    """Whether the method says of all its answers that they are exact."""
     finish_reason: Finish
     answer: Answer
     token_ids: tuple[int, ...]
@@ -188,16 +205,25 @@ class Result:
         }
 
     @property
+    def exact(self) -> bool:
+        """Whether this answer is what an exact method writes: no token was guessed, or decided without the word of an end."""
+        return self.promised if self.answer.exact is None else self.answer.exact
+
+    @property
     def tokens(self) -> int:
         """Tokens of the answer, its end included, a stop string not."""
         return len(self.token_ids)
 
     @property
+    def drafts(self) -> tuple[int, int]:
+        """Drafts that stood, and drafts that were tested: those behind one that fell are not."""
+        counts = self.answer.acceptance_by_depth()
+        return sum(stood for stood, _ in counts), sum(tested for _, tested in counts)
+
+    @property
     def acceptance_rate(self) -> float | None:
-        """The share of tested drafts that stood; drafts behind a rejection are not tested."""
-        accepted = self.answer.kinds[Kind.ACCEPTED]
-        tested = accepted + self.answer.kinds[Kind.CORRECTION]
-        return accepted / tested if tested else None
+        """The share of tested drafts that stood."""
+        return _share(*self.drafts)
 
     @property
     def costs_known(self) -> bool:
@@ -221,65 +247,74 @@ class Result:
         return self.closed.compute_ms if self.closed else 0.0
 
     def _work(self) -> dict[str, object]:
-        committed, exchanged = self.answer.committed, self.answer.exchanged
-        rounds = self.answer.rounds or None
+        exchanged, rounds, (accepted, tested) = self.answer.exchanged, self.answer.rounds or None, self.drafts
         return {
             "tokens": self.tokens,
             "resumed": self.answer.resumed,
             "rounds": rounds,
-            "tokens_per_round": committed / rounds if rounds else None,
+            "tokens_per_round": self.tokens / rounds if rounds else None,
             "trips_per_round": exchanged.trips / rounds if rounds else None,
             "drafted": exchanged.drafted,
-            "accepted": self.answer.kinds[Kind.ACCEPTED],
+            "tested": tested,
+            "accepted": accepted,
             "acceptance_rate": self.acceptance_rate,
+            "sibling_acceptance_rate": _share(*self.answer.sets_of_siblings()),
             "acceptance_by_depth": [stood / tested for stood, tested in self.answer.acceptance_by_depth()],
             "candidates": exchanged.candidates,
             "entries_per_draft_law": exchanged.entries / exchanged.draft_laws if exchanged.draft_laws else None,
             "cut_mass_per_draft_law": exchanged.cut / exchanged.draft_laws if exchanged.draft_laws else None,
             "target_laws": exchanged.laws,
             "rounding_tv": self.closed.rounding if self.closed and self.costs_known else None,
-            "cloud_passes_per_token": self.passes / committed if self.costs_known else None,
-            "cloud_ms_per_token": self.compute_ms / committed if self.costs_known else None,
+            "cloud_passes_per_token": self._per_token(self.passes) if self.costs_known else None,
+            "cloud_ms_per_token": self._per_token(self.compute_ms) if self.costs_known else None,
         }
 
     def _mixture(self) -> dict[str, object]:
         """Where the tokens of a mixture came from, and what the evidence took; shares are of all tokens."""
-        kinds, tokens = self.answer.kinds, self.answer.committed
-        efforts = [consulted.effort for consulted in self.answer.consulted if consulted.effort is not None]
-        if not (efforts or kinds[Kind.CERTAIN] or kinds[Kind.LOCAL]):
+        answer, kinds = self.answer, self.answer.kinds
+        efforts = [consulted.effort for consulted in answer.consulted if consulted.effort is not None]
+        if not (efforts or answer.crossed[Kind.CERTAIN] or answer.crossed[Kind.LOCAL]):
             return {}
         alone = sum(not (effort.questions or effort.chunks or effort.everything) for effort in efforts)
         return {
-            "certain": kinds[Kind.CERTAIN] / tokens,
-            "local": kinds[Kind.LOCAL] / tokens,
-            "consulted": len(efforts) / tokens,
-            "changed": kinds[Kind.CHANGED] / tokens,
+            "certain": self._per_token(kinds[Kind.CERTAIN]),
+            "local": self._per_token(kinds[Kind.LOCAL]),
+            "consulted": self._per_token(answer.decided),
+            "changed": self._per_token(kinds[Kind.CHANGED]),
             "certified_at_once": alone / len(efforts) if efforts else None,
             "questions": sum(effort.questions for effort in efforts),
             "chunks": sum(effort.chunks for effort in efforts),
             "forced": sum(effort.everything for effort in efforts),
-            "drafts_taken": sum(one.drafted for one in self.answer.consulted) / len(efforts) if efforts else None,
-            "waited_s": sum(one.waited for one in self.answer.consulted),
+            "drafts_taken": sum(one.drafted for one in answer.consulted) / len(efforts) if efforts else None,
+            "waited_s": sum(one.waited for one in answer.consulted),
         }
 
     def _bits(self) -> dict[str, object]:
         figures: dict[str, object] = {}
         for name, traffic in (("uplink", self.ledger.up), ("downlink", self.ledger.down)):
-            figures[f"{name}_bits_per_token"] = traffic.bits / self.answer.committed
-            figures[f"{name}_payload_bits_per_token"] = traffic.payload_bits / self.answer.committed
-            figures[f"{name}_framing_bits_per_token"] = traffic.framing_bits / self.answer.committed
-        form, committed = self.closed_form, self.answer.committed
-        figures["uplink_closed_form_bits_per_token"] = form.up / committed if form else None
-        figures["downlink_closed_form_bits_per_token"] = form.down / committed if form else None
+            figures[f"{name}_bits_per_token"] = self._per_token(traffic.bits)
+            figures[f"{name}_payload_bits_per_token"] = self._per_token(traffic.payload_bits)
+            figures[f"{name}_framing_bits_per_token"] = self._per_token(traffic.framing_bits)
+        form = self.closed_form
+        figures["uplink_closed_form_bits_per_token"] = self._per_token(form.up) if form else None
+        figures["downlink_closed_form_bits_per_token"] = self._per_token(form.down) if form else None
         return {**figures, "setup_bits": self.ledger.setup.bits}
 
     def _times(self) -> dict[str, object]:
-        intervals = self.answer.intervals()
+        answer, intervals = self.answer, self.answer.intervals()
+        seconds = answer.seconds if self.tokens else None
         deciles = statistics.quantiles(intervals, n=10, method="inclusive") if len(intervals) > 1 else intervals * 9
         return {
-            "ttft_s": self.answer.first_token_s,
+            "ttft_s": answer.first_token_s if self.tokens else None,
             "itl_p50_s": deciles[4] if deciles else None,
             "itl_p90_s": deciles[8] if deciles else None,
-            "seconds": self.answer.seconds,
-            "tokens_per_s": self.answer.committed / self.answer.seconds if self.answer.seconds > 0 else None,
+            "seconds": seconds,
+            "tokens_per_s": _share(self.tokens, seconds or 0.0),
         }
+
+    def _per_token(self, total: float) -> float | None:
+        return _share(total, self.tokens)
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None

@@ -65,10 +65,11 @@ class Host:
         if self._answer.stopped:
             raise _StopString
 
-    def finish(self) -> None:
-        """Show what was held back."""
+    def finish(self, finish: Finish) -> Finish:
+        """Show what was held back. Why the answer ended: perhaps at a stop string that was found only now."""
         if pieces := self._answer.end():
             self._show(pieces)
+        return Finish.STOP if self._answer.stopped else finish
 
     def _linked(self, end: int) -> DeviceSession:
         if end >= len(self.sessions):
@@ -114,8 +115,7 @@ async def run_half(half: Half, host: Host) -> Finish:
         finish = await drive(half, host)
     except _StopString:
         return Finish.STOP
-    host.finish()
-    return finish
+    return host.finish(finish)
 
 
 def now() -> float:

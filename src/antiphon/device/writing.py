@@ -41,8 +41,7 @@ class Writing:
                 if self.answer.stopped:
                     return Finish.STOP
                 if (finish := self._side.transcript.finish) is not None:
-                    host.finish()
-                    return finish  # only the cloud's last word was lost
+                    return host.finish(finish)  # only the cloud's last word was lost
                 self._count_loss(lost)
                 await connection.mend(lost)
             except RemoteError as refusal:

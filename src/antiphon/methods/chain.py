@@ -19,7 +19,7 @@ from antiphon.core.rounding import Quantise, exactly
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide
 from antiphon.methods.drafter import Drafted, Drafter
-from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Outcome, Receive, Send, expect
 from antiphon.methods.lengths import lengths
 from antiphon.methods.verifier import Targets
 from antiphon.wire.messages import Draft, Verdict
@@ -100,6 +100,8 @@ class ChainDevice:
     def draft(self, drafts: Sequence[Drafted]) -> Generator[Any, Any, Drafted | None]:
         """The draft after these; None where there can be no more."""
         draft = yield from self.drafter.draft(drafts, self.side.transcript.position, self.draft_chance, self.quantise)
+        if draft is None:
+            self.drafter.tell()
         self.made += 1
         if not self._drafts_yet:  # the prompt had to be read for it
             self._drafts_yet = True
@@ -126,16 +128,17 @@ class ChainDevice:
         committed = yield from self._committed(verdict, drafts)
         self.round += 1
         stood = drafts[: verdict.accepted]
-        self.lengths.tested(stood, drafts[len(stood)] if len(stood) < min(len(drafts), len(committed)) else None, follows=False)
-        yield self.commit(committed)
+        fell = len(stood) < min(len(drafts), len(committed))
+        self.lengths.tested(stood, drafts[len(stood)] if fell else None, follows=False)
+        yield self.commit(committed, Outcome.in_chain(len(stood), fell=fell))
         return len(committed)
 
-    def commit(self, tokens: Sequence[Emitted]) -> Emit:
-        """Commit tokens; what to yield then."""
+    def commit(self, tokens: Sequence[Emitted], tested: Outcome) -> Emit:
+        """Commit tokens, with the drafts that were tested for them; what to yield then."""
         for token in tokens:
             self.side.transcript.commit(token.number)
         self.drafter.commit([token.number for token in tokens])
-        return Emit(tuple(tokens), self.exchanged)
+        return Emit(tuple(tokens), self.exchanged, tested=tested)
 
     def _send(self, drafts: Sequence[Drafted]) -> Send:
         writer, common = Writer(), self.side.common

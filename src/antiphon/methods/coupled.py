@@ -25,7 +25,7 @@ from antiphon.methods import accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.chain import ChainDevice
 from antiphon.methods.drafter import Drafted
-from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Outcome, Receive, Send, expect
 from antiphon.methods.verifier import Targets
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Draft, Message, Verdict
@@ -155,9 +155,11 @@ class CoupledDevice(ChainDevice):
         kind = Kind.CORRECTION if known and not follows else Kind.BONUS
         self.exchanged = Exchanged(drafted=self._drafted, trips=1)
         self._asked, self._drafted = False, 0
+        tested = Outcome.in_chain(len(stood) + (known and follows), fell=known and token is not None and not follows)
         return self.commit(
             [Emitted(number, Kind.ACCEPTED) for number in numbers[: len(stood)]]
-            + [Emitted(number, kind) for number in numbers[len(stood) :]]
+            + [Emitted(number, kind) for number in numbers[len(stood) :]],
+            tested,
         )
 
     def _token(self, verdict: Verdict) -> int | None:

@@ -1,5 +1,6 @@
 """The device's model at work: drafts over the common vocabulary, on a context that spells the committed bytes."""
 
+import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,10 @@ from antiphon.methods.effects import Step
 from antiphon.methods.reading import Reading
 from antiphon.models.base import Context, Model, spell
 from antiphon.vocabulary import CommonVocabulary
+
+log = logging.getLogger(__name__)
+
+NO_ROOM = "the device's context of %d tokens is full, so the rest of this answer has no drafts: give --context more"
 
 Draw = Callable[[Stream, Probs, int], list[int]]
 """Draws so many children from a law."""
@@ -55,6 +60,7 @@ class Drafter:
         self._tokens = list(prompt)  # device ids: the prompt and the committed tokens
         self._history = self._numbers_of(prompt)  # wire numbers, for the penalties
         self.exhausted = not self._tokens  # nothing to condition on: a prompt that this tokenizer cannot spell
+        self._told = False
 
     def warm(self, temperature: float) -> None:
         """Draft at this temperature at least; only for a method whose answer does not depend on the draft laws."""
@@ -84,6 +90,12 @@ class Drafter:
             self.exhausted = True
             return None
         return logits, process(logits, self._sampling, [*self._history, *numbers])
+
+    def tell(self) -> None:
+        """Say that the rest of the answer has no drafts, for want of room: once an answer."""
+        if self._tokens and not self._told:
+            log.warning("antiphon: " + NO_ROOM, self._model.context_length)
+        self._told = True
 
     def restart(self, prompt: Sequence[int]) -> None:
         """Begin again behind another prompt (device ids)."""

@@ -40,6 +40,11 @@ class DragonDevice(MixingDevice):
     patient = True
     gates = False
 
+    @property
+    def lossy(self) -> bool:
+        """The tail of the cloud's law is cut off."""
+        return _kept_mass(self.options) < 1.0
+
     def noise(self, position: int) -> Values | None:
         """None is shared."""
         return None
@@ -64,12 +69,16 @@ class DragonDevice(MixingDevice):
         return aggregated(stream, drafts, laws, (own, other)), Effort(everything=True)
 
 
+def _kept_mass(options: MixtureOptions) -> float:
+    return options.top_p if options.packing == "topp" else 1.0
+
+
 class DragonCloud(DraftingCloud):
     """May cut off the tail of its law."""
 
     def __init__(self, side: CloudSide, options: MixtureOptions) -> None:
         super().__init__(side, options)
-        self._top_p = options.top_p if options.packing == "topp" else 1.0
+        self._top_p = _kept_mass(options)
 
     def law(self, law: Probs) -> Probs:
         """The fewest tokens with enough mass."""

@@ -140,24 +140,55 @@ class Exchanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """The drafts that a verdict was about: how many at each level of the round, and at how many levels one stood.
+
+    A chain has one draft a level. In a tree siblings are tested in the order of drawing until one stands, then those below it.
+    A draft counts also where it was on its way still, so that the device alone finds out whether it stands.
+    """
+
+    drafts: tuple[int, ...] = ()
+    stood: int = 0
+
+    @classmethod
+    def in_chain(cls, stood: int, *, fell: bool) -> "Outcome":
+        """So many drafts stood, and the next one fell or there was none."""
+        return cls((1,) * (stood + fell), stood)
+
+    def first(self, levels: int) -> "Outcome":
+        """What is left of it where only so many levels count."""
+        return Outcome(self.drafts[:levels], min(self.stood, levels))
+
+
+UNTESTED = Outcome()
+"""No draft was."""
+
+
+@dataclass(frozen=True, slots=True)
 class Consulted:
     """What a step of a mixture took: seconds waited for evidence, and the effort that settled it; None if none came in time.
 
-    drafted: the token was also the cloud's own draft.
+    drafted: the token was also the cloud's own draft. ends: clouds whose evidence decided.
     """
 
     waited: float
     effort: Effort | None
     drafted: bool = False
+    ends: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Committed tokens for the reader, and what they took. No answer."""
+    """Committed tokens for the reader, and what they took. No answer.
+
+    exact: whether these tokens are what an exact method would have written; None where that is a matter of the method alone.
+    """
 
     tokens: tuple[Emitted, ...]
     exchanged: Exchanged = field(default_factory=Exchanged)
     consulted: "Consulted | None" = None
+    tested: Outcome = UNTESTED
+    exact: bool | None = None
 
 
 class Finish(StrEnum):

@@ -53,6 +53,11 @@ class MixingDevice:
         ]
         self._prepared: tuple[list[int], Probs] | None = None
 
+    @property
+    def lossy(self) -> bool:
+        """Whether an option has the scores cross with something left out."""
+        return False
+
     def run(self) -> Half:
         """Write the answer."""
         transcript = self.side.transcript
@@ -117,8 +122,15 @@ class MixingDevice:
         token, kind, consulted = yield from self.chosen(certificate, law, lines, position)
         self.side.transcript.commit(token)
         self.drafter.commit([token])
-        yield Emit((Emitted(token, kind),), consulted=consulted)
+        yield Emit((Emitted(token, kind),), consulted=consulted, exact=self._exact(kind, consulted, lines))
         yield from self._follow(position, token)
+
+    def _exact(self, kind: Kind, consulted: Consulted | None, lines: Lines) -> bool:
+        """Whether a token is that of the mixture of all ends: none of them lost or late, nothing of their laws left out."""
+        if self.lossy or kind is Kind.LOCAL:
+            return False
+        heard = len(lines) if consulted is None else consulted.ends
+        return heard == len(self.lines) and (kind is not Kind.CERTAIN or self.options.gate >= 1)
 
     def chosen(
         self, certificate: Certificate, law: Probs, lines: Lines, position: int
@@ -145,7 +157,7 @@ class MixingDevice:
         drafted = all(proofs[end].draft == token for end in present)
         for end in present:
             lines[end].decided(token, position)
-        return token, Kind.CONFIRMED if token == local else Kind.CHANGED, Consulted(waited, effort, drafted)
+        return token, Kind.CONFIRMED if token == local else Kind.CHANGED, Consulted(waited, effort, drafted, len(present))
 
     def _wait(self, position: int, local: int, lines: Lines) -> Generator[Any, Any, float]:
         """Until the evidence of the step is there or patience ends; meanwhile the next step is scored. How long it took."""

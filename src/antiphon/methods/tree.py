@@ -6,7 +6,7 @@ adds. A `Verdict` carries the length of the path, the place of each child on it,
 the answer.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from antiphon.config import WithTree
@@ -17,7 +17,7 @@ from antiphon.core.tree import ROOT, TokenTree
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide
 from antiphon.methods.drafter import Drafter
-from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Receive, Send, expect
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Outcome, Receive, Send, expect
 from antiphon.methods.verifier import TreeTargets
 from antiphon.vocabulary import bits_for
 from antiphon.wire.messages import Draft, Verdict
@@ -59,6 +59,8 @@ class TreeDevice:
         tree = yield from self.drafter.draft_tree(
             widths, transcript.position, self.draft_chance, self.quantise, transcript.is_end, self.draw
         )
+        if tree.layers < len(widths) and self.drafter.exhausted:
+            self.drafter.tell()
         yield self._sent(tree)
         verdict = expect((yield Receive()), Verdict, self._round)
         yield self._committed(verdict, tree)
@@ -87,7 +89,15 @@ class TreeDevice:
         self.drafter.commit([token.number for token in tokens])
         exchanged = Exchanged(drafted=len(tree.numbers), trips=1)
         self.tell(exchanged, tree)
-        return Emit(tuple(tokens), exchanged)
+        return Emit(tuple(tokens), exchanged, tested=_tested(tree, node, tokens))
+
+
+def _tested(tree: TokenTree, node: int, tokens: Sequence[Emitted]) -> Outcome:
+    """On the way to the last node of the accepted path: its siblings up to it at each level, then all children that fell."""
+    path = tree.path(node)
+    drafts = [tree.children(tree.parents[step]).index(step) + 1 for step in path]
+    fell = len(tree.children(node)) if len(tokens) > len(path) else 0  # none is tested behind an end
+    return Outcome((*drafts, fell) if fell else tuple(drafts), len(path))
 
 
 def _path_end(reader: Reader, tree: TokenTree, accepted: int) -> int:

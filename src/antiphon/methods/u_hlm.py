@@ -18,7 +18,7 @@ from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.chain import ChainDevice
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.dsd import DsdCloud
-from antiphon.methods.effects import Emitted, Exchanged, Kind
+from antiphon.methods.effects import UNTESTED, Emitted, Exchanged, Kind
 from antiphon.vocabulary import bits_for
 from antiphon.wire.packing import Reader, Writer
 
@@ -47,7 +47,7 @@ class UncertaintyDevice(ChainDevice):
         if drafts and self._is_certain(drafts[0]):
             self.exchanged = Exchanged(drafted=1)
             self.owed.append(drafts[0].number)
-            yield self.commit([Emitted(drafts[0].number, Kind.LOCAL)])
+            yield self.commit([Emitted(drafts[0].number, Kind.LOCAL)], UNTESTED)
             return
         yield from self.exchange(drafts if self.side.transcript.remaining > 1 else [])
         self._unsent = self.side.transcript.remaining

@@ -10,7 +10,6 @@ from antiphon.config import Request, SamplingParams
 from antiphon.device.answer import Result
 from antiphon.errors import UsageError
 from antiphon.methods import find
-from antiphon.methods.effects import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class Timing(msgspec.Struct, frozen=True):
     """An answer on a link. moments: seconds since it was asked for at which tokens came, and how many.
 
     up, down: bits of the method's own, framing, and by the closed form. opening: bits of the messages that open it, both ways.
-    accepted, tested: drafts. passes: of the cloud.
+    accepted, tested: sets of siblings, in a chain drafts. passes: of the cloud.
     """
 
     moments: tuple[tuple[float, int], ...]
@@ -81,14 +80,14 @@ class Timing(msgspec.Struct, frozen=True):
         answer, form, ledger = result.answer, result.closed_form, result.ledger
         moments = tuple((arrival.time - answer.started, len(arrival.kinds)) for arrival in answer.arrivals if arrival.kinds)
         up, down = (form.up, form.down) if form else (0, 0)
-        accepted = answer.kinds[Kind.ACCEPTED]
+        accepted, tested = answer.sets_of_siblings()
         return cls(
             moments=moments,
             up=(ledger.up.payload_bits, ledger.up.framing_bits, up),
             down=(ledger.down.payload_bits, ledger.down.framing_bits, down),
             opening=ledger.setup.bits,
             accepted=accepted,
-            tested=accepted + answer.kinds[Kind.CORRECTION],
+            tested=tested,
             passes=result.passes,
         )
 

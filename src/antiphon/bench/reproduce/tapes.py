@@ -21,7 +21,21 @@ from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, ProtocolError
 from antiphon.methods import METHODS
 from antiphon.methods.base import CloudSide, DeviceSide, Method
-from antiphon.methods.effects import Effect, Emit, Emitted, Exchanged, Finish, Half, Kind, Now, Receive, ReceiveAny, Send, Step
+from antiphon.methods.effects import (
+    Effect,
+    Emit,
+    Emitted,
+    Exchanged,
+    Finish,
+    Half,
+    Kind,
+    Now,
+    Outcome,
+    Receive,
+    ReceiveAny,
+    Send,
+    Step,
+)
 from antiphon.models.base import Context
 from antiphon.wire.messages import Draft, Message, Resampling, Retry, Tokens, Verdict
 
@@ -65,11 +79,12 @@ class Looked(msgspec.Struct, frozen=True, array_like=True, tag="now"):
 
 
 class Wrote(msgspec.Struct, frozen=True, array_like=True, tag="emit"):
-    """Tokens for the reader: their numbers, where they came from, and the fields of `Exchanged`."""
+    """Tokens for the reader: their numbers, where they came from, and the fields of `Exchanged` and of `Outcome`."""
 
     numbers: tuple[int, ...]
     kinds: tuple[Kind, ...]
     exchanged: tuple[int | float, ...]
+    tested: tuple[tuple[int, ...], int]
 
 
 Event: TypeAlias = Pass | Sent | Waited | Looked | Wrote
@@ -155,9 +170,10 @@ def _event(effect: Effect, answer: Any) -> Event:
             return Waited(within, answer is not None)
         case Now():
             return Looked()
-        case Emit(tokens, exchanged):
+        case Emit(tokens, exchanged, _, tested):
             figures = tuple(getattr(exchanged, name) for name in Exchanged.__slots__)
-            return Wrote(tuple(token.number for token in tokens), tuple(token.kind for token in tokens), figures)
+            numbers, kinds = tuple(token.number for token in tokens), tuple(token.kind for token in tokens)
+            return Wrote(numbers, kinds, figures, (tested.drafts, tested.stood))
         case ReceiveAny():
             raise ValueError("an answer that is mixed with several clouds cannot be taped")
 
@@ -212,8 +228,8 @@ def _played(reel: Reel) -> Half:
                     raise ProtocolError("a look found something else than when the tape was made", DRIFTED)
             case Looked():
                 yield Now()
-            case Wrote(numbers, kinds, exchanged):
-                yield Emit(tuple(map(Emitted, numbers, kinds)), _exchanged(exchanged))
+            case Wrote(numbers, kinds, exchanged, tested):
+                yield Emit(tuple(map(Emitted, numbers, kinds)), _exchanged(exchanged), tested=Outcome(*tested))
     return reel.finish or Finish.CANCELLED
 
 
