@@ -114,8 +114,8 @@ def test_an_answer_with_its_marks_and_sources(folder: Path, asked: Asking, other
     assert figures["lost"] is False
     assert re.fullmatch(
         r"concord-nosystem: \d+ tokens \(0% local, 0% certain, \d+% confirmed, \d+% changed\), exact, [\d.,]+ bytes up and "
-        r"[\d.,]+ down a token, [\d.]+ tokens/s, waited [\d.]+ s, passages: 1 here \(weight 0.\d\d\), 1 at ws://\S+ \(weight 0.\d\d\), "
-        r"ended by (end|length), seed 3\n",
+        r"[\d.,]+ down a token, [\d.]+ tokens/s, waited [\d.]+ s, passages: 1 here \(weight 0.\d\d\), 1 at ws://\S+ "
+        r"\(weight 0.\d\d\), ended by (end|length), seed 3\n",
         err,
     )
 
