@@ -102,8 +102,8 @@ def _loads(made: Page, report: Report) -> None:
         tables[0],
         folded("By data set", *tables[1:]),
         note(
-            "Closed forms of the paper's table 4, by what each answer came to: N (Lc + b) up; down b V for Naive, b |C| + b "
-            "+ L for X-CoSD, r K (L + b) for X-CoSD-E, L where all drafts stand; for UL N (Lc + b |C|) up. Here V = "
+            f"Closed forms of the paper's table 4 ({paper.SECOND_HAND}), by each answer: N (Lc + b) up; down b V for Naive, "
+            "b |C| + b + L for X-CoSD, r K (L + b) for X-CoSD-E, L where all drafts stand; for UL N (Lc + b |C|) up. Here V = "
             f"{cloud:,}, |C| = {common:,}, b = 16. With b = 16 one rejection costs Naive 2.43 Mbit with Qwen2's 151,936 "
             "tokens and 2.05 Mbit with Llama 3.1's 128,256. What crossed is more than the form by padding to whole bytes "
             "and counts, and less where a law is sparse or a candidate was drawn twice. Framing is that of messages and "
