@@ -181,6 +181,11 @@ class Step:
     ends: tuple[int, ...]
     consulted: Consulted | None
 
+    @property
+    def is_consulted(self) -> bool:
+        """Whether it was decided with evidence."""
+        return self.consulted is not None and self.consulted.effort is not None
+
 
 @dataclass
 class Told:
@@ -336,17 +341,36 @@ def dense_token(world: World, asked: Request, numbers: Sequence[int], ends: Sequ
     return int(np.argmax(mixed / noise(asked, len(numbers), len(laws[0]))))
 
 
+def cloud_draft(world: World, asked: Request, numbers: Sequence[int], end: int) -> int:
+    """What a cloud says by itself."""
+    scores = decoded(law(world.clouds[end], asked, numbers))
+    return int(np.argmax(scores / noise(asked, len(numbers), len(scores))))
+
+
+def submits_own(world: World, asked: Request, numbers: Sequence[int], ends: Sequence[int]) -> bool:
+    """Whether CONCORD's algorithm 1 departs from the dense token: it is neither the device's own nor a cloud's."""
+    if asked.options.neither == "dense" or MIXTURES[asked.method].device.patient:
+        return False
+    drafts = [local_token(world, asked, numbers), *(cloud_draft(world, asked, numbers, end) for end in ends)]
+    return dense_token(world, asked, numbers, ends) not in drafts
+
+
 def require_true(world: World, asked: Request, told: Told) -> None:
-    """Every token is what its mark says: the device's own, or the dense one of the ends that took part."""
+    """Every token is what its mark says: the device's own, or the dense one of the ends that took part.
+
+    With evidence it is always the dense one, but where the paper's own rule departs from that, and it was asked for.
+    """
     numbers: list[int] = []
     for step in told.steps:
         place = f"token {len(numbers)} of {told.steps}"
         local = local_token(world, asked, numbers)
         if step.kind is Kind.LOCAL:
             assert step.number == local, place
+            assert not step.is_consulted or submits_own(world, asked, numbers, step.ends), place
         else:
             assert step.number == dense_token(world, asked, numbers, step.ends), place
             assert (step.kind is Kind.CHANGED) == (step.number != local), place
+            assert not (step.is_consulted and submits_own(world, asked, numbers, step.ends)), place
             assert step.ends, place
         numbers.append(step.number)
     require_whole(world, asked, told)

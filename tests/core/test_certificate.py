@@ -47,6 +47,29 @@ def test_an_unknown_token_that_needs_no_more() -> None:
     assert known.settled() == 1
 
 
+def test_the_paper_settles_no_token_of_which_nothing_is_known() -> None:
+    """The same, without a bound from below: M is that of a alone, all others may have more, and b is asked for."""
+    known = Certificate(np.array([0.05, 0.9, 0.05]), [0.0, 0.0], known_only=True)
+    assert known.settled() is None
+    assert known.wanted(1, 0.01) == [1], "before any report every token is ambiguous"
+    known.absorb(0, report(0.2, a=0.8))
+    assert known.settled() is None
+    assert known.wanted(4, 0.05) == [1], "a has 0.85, c at most 0.25"
+    known.absorb(0, report(0.2, b=0.1))
+    assert known.settled() == 1
+    known.drop(0)
+    assert known.settled() == 1, "alone the device knows all"
+
+
+def test_the_paper_knows_a_token_when_every_end_has_told_it() -> None:
+    known = Certificate(np.array([0.9, 0.1]), [0.0, 0.0, 0.0], known_only=True)
+    known.absorb(0, report(0.0, a=0.9))
+    known.absorb(1, report(0.1, b=0.1))
+    assert known.settled() is None, "neither is wholly known, though no bound reaches a"
+    known.absorb(1, report(0.0, a=0.1))
+    assert known.settled() == 0
+
+
 def test_equal_is_not_enough_for_what_is_not_known() -> None:
     """b would draw with c at most, and c's id is higher; but a draws with c too, and lower ids win."""
     quarter = float(decoded(0.25)[0])

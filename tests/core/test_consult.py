@@ -48,7 +48,7 @@ class Ends:
             case AskScores(tokens):
                 return self.ends[number].of(tokens)
             case AskChunk(count):
-                return self.ends[number].strongest(count)
+                return self.ends[number].chunk(count)
             case AskAll():
                 return self.ends[number].codes
 
@@ -77,6 +77,7 @@ OPTIONS = st.builds(
     chunk=st.sampled_from([1, 5, 64]),
     chunks=st.integers(0, 3),
     bound=st.sampled_from(["next", "global"]),
+    certificate=st.sampled_from(["both", "upper"]),
 )
 SEEDS = st.integers(0, 2**40)
 SIZES = st.one_of(st.integers(2, 6), st.integers(7, 60), st.sampled_from([300, 2000]))
@@ -115,7 +116,7 @@ def test_the_token_is_the_dense_one_many_times(
 def _is_dense(seed: int, size: int, styles: list[str], masses: list[float], mode: str, options: ConsultOptions) -> None:
     laws, noise = laws_of(seed, size, styles, len(masses)), noise_of(seed, size, mode)
     ends = Ends([StepScores(law, noise, options.bound) for law in laws[1:]], options)
-    settled = ends.settle(Certificate(laws[0], masses, noise))
+    settled = ends.settle(Certificate(laws[0], masses, noise, known_only=options.certificate == "upper"))
     decoded = [laws[0], *(SCORES.values(SCORES.codes(law)) for law in laws[1:])]
     assert settled.token == dense_token(weights_of(masses), decoded, noise)
     _check_effort(settled, ends, options)
@@ -131,6 +132,7 @@ LITTLE_AT_A_TIME = st.builds(
     chunk=FEW,
     chunks=st.integers(0, 4),
     bound=st.sampled_from(["next", "global"]),
+    certificate=st.sampled_from(["both", "upper"]),
 )
 
 
@@ -142,7 +144,7 @@ def test_ties_of_a_few_tokens(seed: int, size: int, count: int, options: Consult
     laws = [SCORES.values(random.choice(np.array([900, 2900], dtype=np.uint16), size)) for _ in range(count)]
     laws[0] *= random.integers(0, 2)
     ends = Ends([StepScores(law, None, options.bound) for law in laws[1:]], options)
-    settled = ends.settle(Certificate(laws[0], [0.0] * count))
+    settled = ends.settle(Certificate(laws[0], [0.0] * count, known_only=options.certificate == "upper"))
     assert settled.token == dense_token(weights_of([0.0] * count), laws)
 
 
@@ -166,7 +168,7 @@ def test_an_end_that_falls_silent_midway(
     """The token is the dense one of those who stayed."""
     laws, noise = laws_of(seed, size, styles, len(masses)), noise_of(seed, size, mode)
     ends = Ends([StepScores(law, noise, options.bound) for law in laws[1:]], options, silent_from)
-    settled = ends.settle(Certificate(laws[0], masses, noise))
+    settled = ends.settle(Certificate(laws[0], masses, noise, known_only=options.certificate == "upper"))
     stayed = [0, *(number + 1 for number in settled.ends)]
     decoded = [laws[0], *(SCORES.values(SCORES.codes(law)) for law in laws[1:])]
     expected = dense_token(weights_of([masses[end] for end in stayed]), [decoded[end] for end in stayed], noise)
@@ -200,18 +202,21 @@ def test_a_bound_that_does_not_hold_gives_wrong_tokens(liar: type[StepScores], l
     assert (wrong >= least) if least else (wrong == 0)
 
 
-def race_of(bound: Bound, sampled: bool) -> list[Settled]:
-    """Steps of two similar ends on a vocabulary of some size."""
+def race_of(
+    bound: Bound, sampled: bool, *, known_only: bool = False, slope: float = 1.6, mass: float = 0.6
+) -> list[Settled]:
+    """Steps of two similar ends on a vocabulary of some size. slope: how peaked their laws are. mass: of the device's documents."""
     steps, options = [], ConsultOptions(bound=bound)
     for seed in range(150):
         random = np.random.default_rng(seed)
         shared = random.permutation(4000) + 1.0
         laws = []
         for _ in range(2):
-            scores = -1.6 * np.log(shared) + random.normal(size=4000)
+            scores = -slope * np.log(shared) + random.normal(size=4000)
             laws.append(np.exp(scores - np.logaddexp.reduce(scores)))
         noise = noise_of(seed, 4000, "sampled" if sampled else "greedy")
-        steps.append(Ends([StepScores(laws[1], noise, bound)], options).settle(Certificate(laws[0], [0.6, 0.0], noise)))
+        certificate = Certificate(laws[0], [mass, 0.0], noise, known_only=known_only)
+        steps.append(Ends([StepScores(laws[1], noise, bound)], options).settle(certificate))
     return steps
 
 
@@ -224,6 +229,22 @@ def test_most_steps_need_no_question(sampled: bool) -> None:
     assert at_once[1] < at_once[0]
     assert not any(step.effort.everything for step in ours)
     assert [step.token for step in ours] == [step.token for step in paper]
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_a_chunk_tightens_the_paper_s_bound_so_that_nothing_is_forced(sampled: bool) -> None:
+    """Of steps that come to chunks, all would end with all scores if the bound stayed as it was (CONCORD V-A)."""
+    paper = race_of("global", sampled, known_only=True, slope=0.8, mass=-0.6)
+    assert sum(step.effort.chunks > 0 for step in paper) > 3
+    assert not any(step.effort.everything for step in paper)
+
+
+def test_without_bounds_from_below_more_is_asked_for() -> None:
+    """So that a row of the paper does not have what it has not."""
+    ours, paper = (race_of("next", sampled=False, known_only=known, slope=0.8) for known in (False, True))
+    assert [step.token for step in ours] == [step.token for step in paper]
+    asked = [sum(step.effort.questions for step in steps) for steps in (ours, paper)]
+    assert 2 * asked[0] < asked[1]
 
 
 def test_no_ids_when_none_may_be_asked_for() -> None:
@@ -251,7 +272,7 @@ def test_replies_that_are_no_answer() -> None:
     "wrong",
     [
         {"first": 0}, {"asked": 0}, {"rounds": -1}, {"chunk": 0}, {"chunks": 65}, {"epsilon": 0.0}, {"epsilon": 1.0},
-        {"delta": -0.1}, {"delta": float("nan")}, {"bound": "none"},
+        {"delta": -0.1}, {"delta": float("nan")}, {"bound": "none"}, {"certificate": "lower"},
     ],
 )  # fmt: skip
 def test_options_out_of_range(wrong: dict[str, object]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.core.debt import DebtOptions, WaitingDebt
+from antiphon.core.debt import FALLS, DebtOptions, Fall, WaitingDebt
 from antiphon.errors import UsageError
 
 AMOUNTS = st.floats(0, 10)
@@ -31,6 +31,27 @@ def test_the_defaults() -> None:
         debt = debt.wasted() if step == "w" else debt.absorbed()
         patience.append(debt.patience(0.08))
     assert patience == [0.08, 0.08, 0, 0, 0, 0, 0.08, 0.08]
+
+
+@pytest.mark.parametrize(
+    ("fall", "waits"), [("constant", [40, 40, 40, 40]), ("linear", [40, 30, 20, 0]), ("halving", [40, 28.28, 20, 10])]
+)
+def test_the_short_wait_falls_with_debt(fall: Fall, waits: list[float]) -> None:
+    """tau_short(q) from the threshold 2 to the limit 4."""
+    options = DebtOptions(threshold=2, limit=4, short=40, fall=fall)
+    found = [WaitingDebt(options, owed).patience(90) for owed in (2, 2.5, 3, 4)]
+    assert found == pytest.approx(waits, abs=0.01)
+    assert WaitingDebt(options, 1.9).patience(90) == 90
+
+
+@pytest.mark.parametrize("fall", FALLS)
+def test_no_debt_beyond_the_threshold_can_be_owed(fall: Fall) -> None:
+    assert WaitingDebt(DebtOptions(threshold=4, limit=4, short=40, fall=fall), 4).patience(90) == 40
+
+
+def test_a_fall_that_there_is_not() -> None:
+    with pytest.raises(UsageError, match="fall must be constant, linear or halving, not 'free'"):
+        DebtOptions(fall="free")  # type: ignore[arg-type]
 
 
 def test_the_short_wait_is_never_longer_than_the_usual() -> None:

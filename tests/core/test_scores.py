@@ -69,30 +69,46 @@ def laws(seed: int, size: int) -> Values:
 
 
 REPLIES = st.lists(st.one_of(st.integers(0, 6), st.lists(st.integers(0, 11), max_size=4)), max_size=6)
+"""What is asked for: so many of the strongest, first the evidence and then chunks, or these tokens."""
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 12), REPLIES, st.sampled_from(["next", "global"]), st.booleans())
 def test_reports(seed: int, size: int, replies: list[int | list[int]], bound: Bound, sampled: bool) -> None:
-    """Whatever was asked before: scores and ranks are right, the bound holds for the rest and is as small as can be."""
+    """Whatever was asked before: scores and ranks are right, the bound holds for the rest and is as small as it should be.
+
+    The paper's is the largest of all until a chunk came, and of what that left from then on (CONCORD V-A).
+    """
     probs = laws(seed, size)
     noise = -np.log(Noise(seed).uniform(1, np.arange(size, dtype=np.int32))) if sampled else None
-    end, sent = StepScores(probs, noise, bound), set[int]()
+    end, sent, unsent_by_chunk = StepScores(probs, noise, bound), set[int](), list(range(size))
     strengths = SCORES.values(SCORES.codes(probs)) / (1.0 if noise is None else noise)
-    for reply in replies:
+    for number, reply in enumerate(replies):
         left = [token for token in sorted(range(size), key=lambda token: (-strengths[token], token)) if token not in sent]
         if isinstance(reply, int):
-            report = end.strongest(reply)
+            report = end.chunk(reply) if number else end.strongest(reply)
             assert list(report.scores) == left[:reply]
+            unsent_by_chunk = left[reply:] if number else unsent_by_chunk
         else:
             report = end.of(token % size for token in reply)
             assert list(report.scores) == list(dict.fromkeys(token % size for token in reply))
         sent |= report.scores.keys()
         assert all(code == end.codes[token] for token, code in report.scores.items())
-        rest = strengths if bound == "global" else np.delete(strengths, sorted(sent))
+        rest = strengths[unsent_by_chunk] if bound == "global" else np.delete(strengths, sorted(sent))
         most = rest.max(initial=0.0)
         ceiling = bound_grid(sampled=sampled).value(report.bound)
         assert ceiling == most if not sampled else most <= ceiling <= most * 1.01 or ceiling <= SUMS.value(ZERO - 1)
+
+
+def test_the_paper_s_bound_by_hand() -> None:
+    """First the largest of all; a question for tokens leaves it so; a chunk makes it the largest of what is left."""
+    codes = SCORES.codes(np.array([0.4, 0.3, 0.2, 0.06, 0.04]))
+    end = StepScores(SCORES.values(codes), bound="global")
+    assert end.strongest(1).bound == codes[0]
+    assert end.of([1]).bound == codes[0]
+    assert end.chunk(1).bound == codes[3]
+    assert end.of([3]).bound == codes[3], "the last chunk's: nothing said is taken back"
+    assert end.chunk(1).bound == ZERO
 
 
 def test_ids_outside_the_vocabulary() -> None:

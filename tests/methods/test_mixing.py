@@ -27,6 +27,7 @@ SLOW = [HealthCheck.too_slow]
 OPTIONS = st.fixed_dictionaries(
     {
         "bound": st.sampled_from(["next", "global"]),
+        "certificate": st.sampled_from(["both", "upper"]),
         "first": st.sampled_from([1, 2, 8, 256]),
         "enough": st.sampled_from([0.0, 0.2, 1.0]),
         "asked": st.sampled_from([1, 4, 256]),
@@ -45,7 +46,9 @@ WAITING = st.fixed_dictionaries(
         "short": st.sampled_from([0.0, 0.01]),
         "threshold": st.sampled_from([0.0, 1.0, 3.0, 9.0]),
         "repayment": st.sampled_from([0.5, 1.0]),
+        "fall": st.sampled_from(["constant", "linear", "halving"]),
         "realign": st.sampled_from(["soft", "hard"]),
+        "neither": st.sampled_from(["dense", "dense", "local"]),
     }
 )
 MASSES = st.sampled_from([-math.inf, -2.0, 0.0, 0.5, 3.0])
@@ -181,8 +184,10 @@ def test_the_cases_that_matter_do_occur() -> None:
     kinds, efforts, drafted = Counter(), Counter(), 0
     for seed in range(10):
         there = world(seed, masses=(0.6, 0.5), agree=0.6, sharpness=6.0)
-        for bound in ("next", "global"):
-            request = question("concord", tokens=32, first=2, asked=1, rounds=1, chunk=2, chunks=1, wait=0.06, bound=bound)
+        for bound, chunks in (("next", 1), ("global", 1), ("global", 0)):
+            request = question(
+                "concord", tokens=32, first=2, asked=1, rounds=1, chunk=2, chunks=chunks, wait=0.06, bound=bound
+            )
             told = answer(there, request)
             kinds.update(told.kinds)
             for step in told.steps:
@@ -200,10 +205,50 @@ def test_every_bound_and_count_gives_the_same_answer() -> None:
     for temperature in (0.0, 0.7):
         for bound in ("next", "global"):
             for first, asked_for, rounds in [(1, 1, 0), (1, 1, 2), (2, 4, 1), (8, 4, 2), (64, 4, 2)]:
-                options = {"bound": bound, "first": first, "asked": asked_for, "rounds": rounds}
+                certificate = "upper" if (first + rounds) % 2 else "both"
+                options = {"bound": bound, "certificate": certificate, "first": first, "asked": asked_for, "rounds": rounds}
                 told = answer(there, question("concord-nosystem", temperature=temperature, **options))
                 answers.add((temperature, tuple(told.numbers)))
     assert len(answers) == 2
+
+
+LETTER = {
+    "bound": "global",
+    "certificate": "upper",
+    "gate": math.inf,
+    "realign": "hard",
+    "neither": "local",
+    "enough": 0.0,
+}
+"""CONCORD as it is printed: nothing of ours."""
+
+
+@pytest.mark.parametrize(("method", "departs"), [("concord", True), ("concord-nocomm", True), ("concord-nosystem", False)])
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_to_the_letter_only_algorithm_1_departs_from_the_dense_token(method: str, departs: bool, temperature: float) -> None:
+    """Where the dense token is neither draft it submits the device's own; every other consulted step is dense. Both occur.
+
+    Without waiting control there is no algorithm 1, and every token is dense.
+    """
+    departed, consulted = 0, 0
+    for seed in range(12):
+        there = world(seed, masses=(0.6, 0.5), sharpness=2.0)
+        request = question(method, temperature=temperature, tokens=24, wait=0.3, **LETTER)
+        told = answer(there, request)
+        require_true(there, request, told)
+        departed += sum(step.kind is Kind.LOCAL for step in told.steps if step.is_consulted)
+        consulted += sum(step.is_consulted for step in told.steps)
+    assert consulted > 100
+    assert (2 < departed < consulted / 4) if departs else departed == 0
+
+
+def test_ours_departs_nowhere() -> None:
+    """The same steps, where the dense token is neither draft: both ends take it."""
+    for seed in range(12):
+        there = world(seed, masses=(0.6, 0.5), sharpness=2.0)
+        request = question("concord", tokens=24, wait=0.3)
+        told = answer(there, request)
+        assert not any(step.kind is Kind.LOCAL for step in told.steps if step.is_consulted)
 
 
 def test_noise_is_that_of_coupled_drafting_and_of_the_seed() -> None:
@@ -240,6 +285,15 @@ def test_what_debt_does_to_waiting() -> None:
     assert set(told.kinds) == {Kind.LOCAL}
     assert waits == pytest.approx([0.2, 0.2] + [0.03] * 18)
     require_true(there, request, told)
+
+
+def test_what_more_debt_does_to_short_waits() -> None:
+    """tau_short(q): half as long for each more that is owed, up to the limit."""
+    there = world(2, masses=(0.0, 0.0), halves={0: {"concord": Silent}})
+    falling = {"short": 0.08, "fall": "halving", "threshold": 2.0, "limit": 4.0}
+    told = answer(there, question("concord", tokens=12, wait=0.2, gate=math.inf, **falling))
+    waits = [step.consulted.waited for step in told.steps]
+    assert waits == pytest.approx([0.2, 0.2, 0.08, 0.04] + [0.02] * 8)
 
 
 def test_debt_is_repaid_by_drafts_that_are_taken() -> None:

@@ -60,14 +60,17 @@ def ask(
     chunk: Annotated[int | None, _shown("64", "Scores in a chunk.")] = None,
     chunks: Annotated[int | None, _shown("4", "Chunks a step at most, then all scores.")] = None,
     bound: Annotated[str | None, _shown("next", "b, of scores not sent: the next one, or the global maximum.")] = None,
+    certificate: Annotated[str | None, _shown("both", "both: bounds from below count too; upper: as in the paper.")] = None,
     wait: Annotated[str | None, _shown("auto", "tau_base: ms to wait for evidence; auto measures.")] = None,
-    short: Annotated[float | None, _shown("0.0", "tau_short: ms to wait in debt.")] = None,
+    short: Annotated[float | None, _shown("0.0", "tau_short(Q): ms to wait in debt.")] = None,
+    fall: Annotated[str | None, _shown("constant", "tau_short with more debt: constant, linear to 0 at Q_max, or halving.")] = None,
     threshold: Annotated[float | None, _shown("3.0", "Q: debt from which on waits are short.")] = None,
     limit: Annotated[float | None, _shown("4.0", "Q_max: debt at most.")] = None,
     repayment: Annotated[float | None, _shown("1.0", "rho_a: debt repaid by a draft of the cloud that is taken.")] = None,
     ahead: Annotated[int | None, _shown("8", "W: steps that a cloud works ahead of the answer.")] = None,
     gate: Annotated[str | None, _shown("1.0", "kappa: 1 is exact, below it tokens are guessed; or off.")] = None,
     realign: Annotated[str | None, _shown("soft", "soft: where drafts differ; hard: after a timeout too.")] = None,
+    neither: Annotated[str | None, _shown("dense", "A token that is no end's draft: dense; or local, the paper's.")] = None,
     packing: Annotated[str | None, _shown("dense", "dragon: dense, or topp, which cuts off the tail of a law.")] = None,
     packing_top_p: Annotated[float | None, _shown("0.9", "dragon: the mass that --packing topp leaves.")] = None,
     max_tokens: int = _REQUEST.max_tokens,
@@ -96,6 +99,7 @@ def ask(
     given |= {"enough": enough, "rounds": _rounds(rounds, disclosure), "chunk": chunk, "chunks": chunks, "bound": bound}
     given |= {"wait": _wait(wait), "short": _seconds(short), "threshold": threshold, "limit": limit, "repayment": repayment}
     given |= {"ahead": ahead, "gate": _gate(gate), "realign": realign, "packing": packing, "top_p": packing_top_p}
+    given |= {"certificate": certificate, "fall": fall, "neither": neither}
     options = MixtureOptions(**{name: value for name, value in given.items() if value is not None})
     sampling = SamplingParams(repetition_penalty, presence_penalty, frequency_penalty, (), temperature, top_k, top_p, min_p)
     text = from_stdin("question") if question == "-" else question

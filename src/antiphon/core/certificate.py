@@ -9,6 +9,9 @@ it loses to the leader, also by its id.)
 With one remote end this is METHODS' test: for a known leader M > max U + delta; for another W(v) > M and W(v) > every other
 U + delta. The ambiguous tokens are those with U >= max(M, W) - delta: never more than METHODS' U >= M - delta, and the dense
 token is among them or the leader. Before any report the bound is the largest number of its grid, true of every law.
+
+The paper's certificate has no least of what is not known (`known_only`): the leader is the largest of the tokens that are wholly
+known, with M alone, and the ambiguous tokens are METHODS' U >= M - delta. It needs more questions, and finds the same token.
 """
 
 import math
@@ -37,11 +40,14 @@ class Certificate:
     """The device's knowledge of one step.
 
     local: the device's law, shape (tokens,). log_masses: log h of the device, then of each remote end that takes part; the ends
-    are numbered from 0 in that order. noise: the E of each token when the answer is sampled.
+    are numbered from 0 in that order. noise: the E of each token when the answer is sampled. known_only: only a token that is
+    wholly known can be settled, as in the paper.
     """
 
-    def __init__(self, local: Probs, log_masses: Sequence[float], noise: Values | None = None) -> None:
-        self._law, self._log_mass, self._noise = local, log_masses[0], noise
+    def __init__(
+        self, local: Probs, log_masses: Sequence[float], noise: Values | None = None, *, known_only: bool = False
+    ) -> None:
+        self._law, self._log_mass, self._noise, self._known_only = local, log_masses[0], noise, known_only
         self._grid = bound_grid(sampled=noise is not None)
         self._ends = {number: _End(log_mass) for number, log_mass in enumerate(log_masses[1:])}
         self._weigh()
@@ -122,7 +128,7 @@ class Certificate:
         """The leader and the ambiguous tokens."""
         tokens = np.array(sorted(self._touched()), dtype=np.intp)
         least, most, whole = self._limits(tokens)
-        leader, floor = self._leader(tokens, least)
+        leader, floor = self._known_leader(tokens, least, whole) if self._known_only else self._leader(tokens, least)
         factor = math.exp(delta)
         touched = tokens[(most * factor >= floor) & ~whole]
         return leader, np.concatenate([touched, self._ambiguous_untouched(floor, factor)])
@@ -150,6 +156,14 @@ class Certificate:
             rivals.append((float(least[best]), -int(tokens[best])))
         floor, token = max(rivals)
         return -token, floor
+
+    def _known_leader(self, tokens: Ids, least: Values, whole: NDArray[np.bool_]) -> tuple[int, float]:
+        """The paper's, and M; without one, no token and 0, which leaves every token ambiguous."""
+        if not self._ends:
+            return self._leader(tokens, least)  # no end takes part any more, so all is known
+        known = np.where(whole, least, -np.inf)
+        best = int(np.argmax(known)) if whole.any() else -1
+        return (int(tokens[best]), float(known[best])) if best >= 0 else (-1, 0.0)
 
     def _ambiguous_untouched(self, floor: float, factor: float) -> Ids:
         if not self._ends or self._most_untouched(self._untouched.max()) * factor < floor:

@@ -5,7 +5,7 @@ A generator: it yields what to ask of which end and is sent the replies, so whoe
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from antiphon.core.certificate import Certificate
 from antiphon.core.scores import Bound, Codes, Report
@@ -24,7 +24,8 @@ class ConsultOptions:
     first: K0, scores in the evidence of every step. asked: k, ids a question at most. rounds: R_max, questions at most; 0 asks
     for no ids at all (`--disclosure push`). epsilon: share of the ambiguous local mass that a question may leave out. delta:
     margin of the certificate in log-probability. chunk, chunks: scores in a chunk, and chunks before everything is sent. bound:
-    see `antiphon.core.scores.Bound`.
+    see `antiphon.core.scores.Bound`. certificate: `both` bounds of a token may settle it, or, as in the paper, the `upper` ones of
+    all others that of a known one.
     """
 
     first: int = 8
@@ -35,6 +36,7 @@ class ConsultOptions:
     chunk: int = 64
     chunks: int = 4
     bound: Bound = "next"
+    certificate: Literal["both", "upper"] = "both"
 
     def __post_init__(self) -> None:
         for name, least, most in (
@@ -49,6 +51,7 @@ class ConsultOptions:
         _require(0 < self.epsilon < 1, f"epsilon must be above 0 and below 1, not {self.epsilon}")
         _require(0 <= self.delta <= 10, f"delta must be between 0 and 10, not {self.delta}")
         _require(self.bound in ("next", "global"), f"bound must be next or global, not {self.bound!r}")
+        _require(self.certificate in ("both", "upper"), f"certificate must be both or upper, not {self.certificate!r}")
 
 
 @dataclass(frozen=True, slots=True)

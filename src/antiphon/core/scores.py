@@ -21,7 +21,8 @@ Values = NDArray[np.float64]
 Codes = NDArray[np.uint16]
 """One code for each token, shape (tokens,)."""
 Bound = Literal["next", "global"]
-"""What bounds the scores that were not sent: the largest of them, or the largest of all (the paper's, which never tightens)."""
+"""What bounds the scores that were not sent: the largest of them, or the paper's: the largest of all, which after each chunk is
+tightened to the largest of those that were not sent by then (CONCORD V-A)."""
 
 BLOCK = 512
 """Values of which first only the largest is looked at; for a vocabulary of 262,144 as many blocks."""
@@ -108,7 +109,7 @@ class StepScores:
             self._left /= noise
         self.draft = int(self._left.argmax())
         """The strongest token, the end's own."""
-        self._fixed = self._code(self.draft) if bound == "global" else None
+        self._loose = self._code(self.draft) if bound == "global" else None
 
     def strongest(self, count: int, enough: float = 0.0) -> Report:
         """The `count` strongest tokens that were not sent yet, lowest id first among equals; fewer if fewer are left.
@@ -119,17 +120,31 @@ class StepScores:
         ids = ranked(self._left, count)
         return self.of([token for token in ids if self._left[token] >= enough * self._left[ids[0]]])
 
+    def chunk(self, count: int) -> Report:
+        """The `count` strongest that were not sent yet, in answer to a question: it tightens the global bound, too."""
+        scores = self._sent(ranked(self._left, count))
+        if self._loose is not None:
+            self._loose = self._next()
+        return Report(scores, self._bound())
+
     def of(self, tokens: Iterable[int]) -> Report:
         """The scores of these tokens. Raises IndexError if one is not in the vocabulary."""
         ids = [int(token) for token in tokens]
         if ids and min(ids) < 0:
             raise IndexError("a token id is negative")
+        return Report(self._sent(ids), self._bound())
+
+    def _sent(self, ids: list[int]) -> dict[int, int]:
         scores = {token: int(self.codes[token]) for token in ids}
         self._left[ids] = -1.0
-        return Report(scores, self._bound())
+        return scores
 
     def _bound(self) -> int:
-        return self._code(int(self._left.argmax())) if self._fixed is None else self._fixed
+        return self._next() if self._loose is None else self._loose
+
+    def _next(self) -> int:
+        """That of the largest strength that was not sent."""
+        return self._code(int(self._left.argmax()))
 
     def _code(self, token: int) -> int:
         left = float(self._left[token])

@@ -132,7 +132,7 @@ class EvidenceCloud:
             case AskScores(tokens):
                 payload = self._codec.report(scores.of(tokens))
             case AskChunk(count):
-                payload = self._codec.report(scores.strongest(count))
+                payload = self._codec.report(scores.chunk(count))
             case AskAll():
                 payload = self._codec.everything(scores.codes)
         yield Send(Supplement(ask.epoch, ask.step, payload))

@@ -111,7 +111,8 @@ class MixingDevice:
     def certificate(self, law: Probs, lines: Lines, position: int) -> Certificate:
         """What the device knows of a step; its ends are numbered as in `lines`."""
         masses = [line.log_mass for line in lines if line.log_mass is not None]
-        return Certificate(law, [self.mixing.log_mass, *masses], self.noise(position))
+        known_only = self.options.certificate == "upper"
+        return Certificate(law, [self.mixing.log_mass, *masses], self.noise(position), known_only=known_only)
 
     def _step(self) -> Generator[Any, Any, None]:
         position = self.side.transcript.position
@@ -154,10 +155,20 @@ class MixingDevice:
         present = [end for end in certificate.ends if lines[end].takes_part]  # the others were dropped on the way
         if not present:
             return local, Kind.LOCAL, Consulted(waited, None)
+        kind = Kind.CONFIRMED if token == local else Kind.CHANGED
+        if self._submits_own(token, local, [proofs[end].draft for end in present]):
+            token, kind = local, Kind.LOCAL
         drafted = all(proofs[end].draft == token for end in present)
         for end in present:
             lines[end].decided(token, position)
-        return token, Kind.CONFIRMED if token == local else Kind.CHANGED, Consulted(waited, effort, drafted, len(present))
+        return token, kind, Consulted(waited, effort, drafted, len(present))
+
+    def _submits_own(self, dense: int, local: int, drafts: Sequence[int]) -> bool:
+        """Whether the device's own token is committed though the evidence led to another: CONCORD, algorithm 1.
+
+        Without waiting control there is no such rule.
+        """
+        return self.options.neither == "local" and not self.patient and dense not in (local, *drafts)
 
     def _wait(self, position: int, local: int, lines: Lines) -> Generator[Any, Any, float]:
         """Until the evidence of the step is there or patience ends; meanwhile the next step is scored. How long it took."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from antiphon.core.consult import ConsultOptions
-from antiphon.core.debt import DebtOptions
+from antiphon.core.debt import DebtOptions, Fall
 from antiphon.errors import UsageError
 
 LONGEST_WAIT = 30.0
@@ -24,9 +24,10 @@ class MixtureOptions(ConsultOptions):
     kept: passages that each end keeps. form: the prompt is a `question`, or a `text` to go on with. enough: evidence of a step
     ends before `first` scores where they fall below this share of the strongest; 0 sends them all. ahead: W, steps that a cloud
     may be ahead. gate: kappa; 1 is exact, infinity is off. wait: tau_base in seconds; 0 is auto, a round trip with a step and 3
-    standard deviations. short, threshold, limit, repayment: tau_short, Q, Q_max, rho_a. realign: `soft`, only where the drafts
-    differ, or `hard`, also after a timeout. packing: of `dragon`, `dense` or `topp`, with top_p. Raises UsageError for a value
-    that does not fit.
+    standard deviations. short, threshold, limit, repayment: tau_short, Q, Q_max, rho_a; fall: how tau_short falls with debt. realign:
+    `soft`, only where the drafts differ, or `hard`, also after a timeout. neither: where the dense token is no end's own draft, it
+    (`dense`) is committed, or, as in the paper's algorithm 1, the `local` one. packing: of `dragon`, `dense` or `topp`, with top_p.
+    Raises UsageError for a value that does not fit.
     """
 
     kept: int = 2
@@ -39,7 +40,9 @@ class MixtureOptions(ConsultOptions):
     threshold: float = 3.0
     limit: float = 4.0
     repayment: float = 1.0
+    fall: Fall = "constant"
     realign: Literal["soft", "hard"] = "soft"
+    neither: Literal["dense", "local"] = "dense"
     packing: Literal["dense", "topp"] = "dense"
     top_p: float = 0.9
 
@@ -52,10 +55,11 @@ class MixtureOptions(ConsultOptions):
         _require(self.gate > 0 and not math.isnan(self.gate), f"gate must be above 0 (1 is exact), or off, not {self.gate}")
         _require(0 <= self.wait <= LONGEST_WAIT, f"wait must be 0 (auto) to {LONGEST_WAIT:g} s, not {self.wait}")
         _require(self.realign in ("soft", "hard"), f"realign must be soft or hard, not {self.realign!r}")
+        _require(self.neither in ("dense", "local"), f"neither must be dense or local, not {self.neither!r}")
         _require(self.packing in ("dense", "topp"), f"packing must be dense or topp, not {self.packing!r}")
         _require(0 < self.top_p <= 1, f"top-p of the packing must be above 0 and at most 1, not {self.top_p}")
         self.debt()
 
     def debt(self) -> DebtOptions:
         """Those of the waiting debt."""
-        return DebtOptions(self.threshold, self.limit, self.repayment, self.short)
+        return DebtOptions(self.threshold, self.limit, self.repayment, self.short, self.fall)
