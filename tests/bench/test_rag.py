@@ -16,7 +16,7 @@ from antiphon.bench.kept import KeptFile
 from antiphon.bench.rag import Plan, Report, cases_of, run
 from antiphon.bench.rag_answers import Desk, Setting, Step, Written, steps
 from antiphon.bench.rag_ends import VirtualEnds
-from antiphon.bench.rag_figures import Figures, cdf, consulted, quantile
+from antiphon.bench.rag_figures import Figures, cdf, consulted, late, quantile, submitted
 from antiphon.bench.rag_forced import forced
 from antiphon.bench.rag_memory import SharedModel
 from antiphon.bench.rag_page import page
@@ -39,7 +39,7 @@ from ragdata import write_rag_data
 READER = ModelConfig("reader-0")
 """A toy whose scores depend on all that it has read, so on its documents."""
 ROWS = "crcg,drcg,drdg-sw,drdg-tw,dragon,concord,concord-nosystem,concord-nocomm"
-LETTER = "to the letter: concord+gate=off+bound=global+realign=hard+enough=0"
+LETTER = "to the letter: concord+gate=off+bound=global+certificate=upper+realign=hard+neither=local+enough=0"
 
 
 @pytest.fixture
@@ -51,14 +51,14 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def plan(data: Path, rows: str = ROWS, task: str = "nq", links: tuple[str, ...] = ("concord",), **changes: object) -> Plan:
     fields: dict = {"temperature": 0.0, "tokens": 8, "examples": 3, "results": data / "results.jsonl", "real": False}
-    fields |= changes
+    fields |= {"skipped": 0, **changes}
     found = find_task(task)
     setting = Setting(
         found, (READER, READER), SamplingParams(temperature=fields["temperature"]), fields["tokens"], 1, fields["real"]
     )
     named = [parse_row(row, MixtureOptions(form=found.form)) for row in rows.split(",")]
     cases = cases_of(named, [parse_link(link) for link in links], PROFILES["4090d-1.7b"])
-    return Plan(data, setting, cases, fields["examples"], fields["results"])
+    return Plan(data, setting, cases, fields["examples"], fields["results"], fields["skipped"])
 
 
 def rows_of(report: Report) -> dict[str, Figures]:
@@ -104,6 +104,15 @@ def test_a_row_s_first_wrong_token_is_where_it_leaves_the_dense_answer(data: Pat
     rows = rows_of(run(plan(data, "crcg,drdg-tw", examples=6, tokens=1)))
     apart = sum(ours.text != theirs.text for ours, theirs in zip(rows["crcg"].answers, rows["drdg-tw"].answers, strict=True))
     assert sum(one.different for one in rows["crcg"].answers) == apart > 0
+
+
+def test_what_is_skipped_is_what_fewer_would_have_been(data: Path) -> None:
+    """So that new examples are those that no shorter run has seen."""
+    names = [
+        [one.example for one in rows_of(run(plan(data, "crcg", examples=count, skipped=skipped)))["crcg"].answers]
+        for count, skipped in ((6, 0), (2, 0), (4, 2))
+    ]
+    assert names[0] == [*names[1], *names[2]]
 
 
 def test_figures_add_up(data: Path) -> None:
@@ -215,11 +224,26 @@ def test_what_each_token_took_is_found_again() -> None:
 
 def test_the_debt_is_what_the_device_s_own_was() -> None:
     options = DebtOptions()
-    late, taken, changed = Step(Kind.LOCAL, 0.1), Step(Kind.CONFIRMED, 0.0, True, drafted=True), Step(Kind.CHANGED, 0.0, True)
-    answer = _answer((late, changed, Step(Kind.CERTAIN), late, late, late, taken, taken))
-    assert Figures((answer,)).debts(options) == [0, 1, 2, 2, 3, 4, 4, 3]
-    other = _answer((taken, late))
-    assert Figures((answer, other)).debts(options)[:3] == [0, 0.5, 2]
+    in_vain, taken, changed = (
+        Step(Kind.LOCAL, 0.1),
+        Step(Kind.CONFIRMED, 0.0, True, drafted=True),
+        Step(Kind.CHANGED, 0.0, True),
+    )
+    answer = _answer((in_vain, changed, Step(Kind.CERTAIN), in_vain, in_vain, in_vain, taken, taken))
+    assert Figures((answer,), debt=options).debts() == [0, 1, 2, 2, 3, 4, 4, 3]
+    other = _answer((taken, in_vain))
+    assert Figures((answer, other)).debts()[:3] == [0, 0.5, 2]
+
+
+def test_debt_grows_by_what_is_wasted_less_what_is_repaid() -> None:
+    """The paper's constraint is of the mean of xi - rho_a * alpha, without the limits of the debt itself."""
+    in_vain, taken, certain = Step(Kind.LOCAL, 0.1), Step(Kind.CONFIRMED, 0.0, True, drafted=True), Step(Kind.CERTAIN)
+    own = Step(Kind.LOCAL, 0.1, True)
+    answer = _answer((in_vain, in_vain, taken, certain, own))
+    assert Figures((answer,)).debt_growth.mean == pytest.approx((3 - 1) / 5)
+    assert Figures((answer,), debt=DebtOptions(repayment=4)).debt_growth.mean == pytest.approx((3 - 4) / 5)
+    assert Figures((answer,)).share(late).mean == pytest.approx(2 / 5)
+    assert Figures((answer,)).share(submitted).mean == pytest.approx(1 / 5)
 
 
 def _answer(steps: tuple[Step, ...]) -> Written:
@@ -301,7 +325,7 @@ def test_every_figure_is_printed(data: Path, capsys: pytest.CaptureFixture[str],
         with pytest.raises(SystemExit):
             main()
         shown = capsys.readouterr().out
-        for row in (*ROWS.split(","), "dragon top-p", "concord as printed", "concord fast"):
+        for row in (*ROWS.split(","), "dragon top-p", "to the letter", "concord fast"):
             assert len(re.findall(rf"^ {row}  +\S", shown, re.MULTILINE)) == 3
         quality = ("F1", "exact") if task == "nq" else ("perplexity", "policy")
         for heading in (*quality, "queries/s", "tokens/s", "first ms", "between ms", "p50/p90", "not dense", "bytes up"):
@@ -315,6 +339,8 @@ def test_what_a_person_can_mend(data: Path) -> None:
         ({"examples": 0}, "--questions must be at least 1"),
         ({"tokens": 0}, "--tokens must be at least 1"),
         ({"examples": 7}, "--questions must be at most 6"),
+        ({"skipped": -1}, "--skip must be 0 or more, not -1"),
+        ({"examples": 4, "skipped": 3}, "--questions must be at most 6, with the 3 that are skipped, as many as nq has"),
     ):
         with pytest.raises(UsageError, match=sentence):
             run(plan(data, "crcg", **changes))

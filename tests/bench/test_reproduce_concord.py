@@ -1,6 +1,7 @@
 """`antiphon reproduce concord` at scale smoke: everything is there, the numbers are those of the runs, and it goes on."""
 
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -8,9 +9,25 @@ import pytest
 
 from antiphon.bench.compute import PROFILES
 from antiphon.bench.rag_answers import Desk, Written
-from antiphon.bench.rag_figures import Figures
+from antiphon.bench.rag_figures import consulted
 from antiphon.bench.reproduce import concord_paper as paper
-from antiphon.bench.reproduce.concord import DELAYED, LETTER, LINK, NATIVE, PAIR, TASKS, Report, run, slower
+from antiphon.bench.reproduce.concord import (
+    BOTH,
+    DELAYED,
+    FLAT,
+    HALVING,
+    LETTER,
+    LETTER_NOCOMM,
+    LETTER_NOSYSTEM,
+    LINK,
+    NATIVE,
+    PAIR,
+    TASKS,
+    WAITS,
+    Report,
+    run,
+    slower,
+)
 from antiphon.bench.reproduce.concord_claims import claims
 from antiphon.bench.reproduce.concord_page import page
 from antiphon.bench.reproduce.plans import Plan
@@ -48,7 +65,7 @@ def test_every_table_and_figure_of_the_paper_is_on_the_page(found: Report) -> No
     assert "Table I " in made
     assert "Table II" in made
     assert "Debt over time" in made
-    assert made.count("<svg") == 17
+    assert made.count("<svg") == 20
     json.dumps(found.as_json())
 
 
@@ -65,17 +82,43 @@ def test_the_paper_s_numbers_stand_beside_ours(found: Report) -> None:
 def test_the_numbers_are_those_of_the_runs(found: Report) -> None:
     ratio = found.figures("nq", LINK, "concord").queries_per_s.mean / found.figures("nq", LINK, "dragon").queries_per_s.mean
     said = {one.about: one for one in claims(found)}
-    assert said["CONCORD against DRAGON, nq"].found.startswith(f"{ratio:.2f} times")
+    assert f", ours {ratio:.2f} [" in said["CONCORD against DRAGON, nq"].found
     assert f"{found.figures('nq', LINK, 'concord').bytes.mean:.1f}" in said["bytes a token, nq"].found
     assert len(said) == len(claims(found))
 
 
 def test_the_letter_has_nothing_of_ours(found: Report) -> None:
-    options = found.options(LETTER)
-    assert (options.bound, options.realign, options.enough) == ("global", "hard", 0)
-    figures = found.figures("nq", LINK, LETTER)
-    assert isinstance(figures, Figures)
-    assert figures.steps()["certain"].mean == 0
+    written = {case.row.name: case.row for case in found.runs["nq"].answers if case.link.name == LINK}
+    for name, method in ((LETTER, "concord"), (LETTER_NOSYSTEM, "concord-nosystem"), (LETTER_NOCOMM, "concord-nocomm")):
+        options = written[name].options
+        assert written[name].method == method
+        assert (options.bound, options.certificate, options.gate) == ("global", "upper", math.inf)
+        assert (options.realign, options.neither, options.enough) == ("hard", "local", 0)
+        figures = found.figures("nq", LINK, name)
+        assert figures.steps()["certain"].mean == 0
+    assert found.figures("nq", LINK, LETTER_NOSYSTEM).share(consulted).mean == 1
+
+
+def test_slow_start_and_none_stand_beside_each_other(found: Report) -> None:
+    """Of every row of the one link that of the other; without, dense scores come sooner."""
+    made, pairs = page(found).render(), [(found.rows(task, LINK), found.rows(task, FLAT)) for task in TASKS]
+    for near, flat in (*pairs, (found.new_rows(LINK), found.new_rows(FLAT))):
+        assert set(flat) == set(BOTH) <= set(near)
+        for name in ("dragon", "concord"):
+            assert flat[name].tokens_per_s.mean >= near[name].tokens_per_s.mean
+    assert "with slow start and without" in made
+    assert "new questions" in made
+    new = {one.example for one in found.unseen.answers[next(iter(found.unseen.answers))]}
+    assert found.as_json()["new_questions"]["skipped"] == found.unseen.plan.skipped == 1
+    assert len(new) == 2
+
+
+def test_every_form_of_the_short_wait_is_there(found: Report) -> None:
+    made, rows = page(found).render(), found.rows("nq", LINK)
+    for name in WAITS:
+        assert f"<td>{name}</td>" in made
+    assert rows[HALVING].debt.fall == "halving"
+    assert "debt&#x27;s growth" in made or "debt's growth" in made
 
 
 def test_a_slower_device_is_slower_by_as_much_as_is_said(found: Report) -> None:

@@ -202,10 +202,8 @@ def test_a_bound_that_does_not_hold_gives_wrong_tokens(liar: type[StepScores], l
     assert (wrong >= least) if least else (wrong == 0)
 
 
-def race_of(
-    bound: Bound, sampled: bool, *, known_only: bool = False, slope: float = 1.6, mass: float = 0.6
-) -> list[Settled]:
-    """Steps of two similar ends on a vocabulary of some size. slope: how peaked their laws are. mass: of the device's documents."""
+def race_of(bound: Bound, sampled: bool, *, known_only: bool = False, slope: float = 1.6, mass: float = 0.6) -> list[Settled]:
+    """Steps of two similar ends on a vocabulary of some size. slope: how peaked laws are. mass: of the device's documents."""
     steps, options = [], ConsultOptions(bound=bound)
     for seed in range(150):
         random = np.random.default_rng(seed)

@@ -185,9 +185,7 @@ def test_the_cases_that_matter_do_occur() -> None:
     for seed in range(10):
         there = world(seed, masses=(0.6, 0.5), agree=0.6, sharpness=6.0)
         for bound, chunks in (("next", 1), ("global", 1), ("global", 0)):
-            request = question(
-                "concord", tokens=32, first=2, asked=1, rounds=1, chunk=2, chunks=chunks, wait=0.06, bound=bound
-            )
+            request = question("concord", tokens=32, first=2, asked=1, rounds=1, chunk=2, chunks=chunks, wait=0.06, bound=bound)
             told = answer(there, request)
             kinds.update(told.kinds)
             for step in told.steps:

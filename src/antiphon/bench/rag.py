@@ -37,7 +37,8 @@ DENSE = "drdg-tw"
 class Plan:
     """What the benchmark runs. data: the folder of data. examples: how many. results: where answers are kept, if anywhere.
 
-    Raises UsageError for what cannot be.
+    skipped: how many of the task's are left out before the first, in the order in which more of them are taken. Raises
+    UsageError for what cannot be.
     """
 
     data: Path
@@ -45,10 +46,13 @@ class Plan:
     cases: tuple[Case, ...]
     examples: int
     results: Path | None = None
+    skipped: int = 0
 
     def __post_init__(self) -> None:
         if self.examples < 1:
             raise UsageError(f"--questions must be at least 1, not {self.examples}")
+        if self.skipped < 0:
+            raise UsageError(f"--skip must be 0 or more, not {self.skipped}")
         if self.setting.tokens < 1:
             raise UsageError(f"--tokens must be at least 1, not {self.setting.tokens}")
 
@@ -72,8 +76,10 @@ class Report:
 
     def rows(self, link: Link, compute: Compute) -> dict[str, Figures]:
         """The rows on a link and hardware, by name."""
-        here = {case.row.name: found for case, found in self.answers.items() if (case.link, case.compute) == (link, compute)}
-        return {name: Figures(found, here.get(BASELINE, ()), here.get(DENSE, ())) for name, found in here.items()}
+        cases = {case.row.name: case for case in self.answers if (case.link, case.compute) == (link, compute)}
+        here = {name: self.answers[case] for name, case in cases.items()}
+        beside = here.get(BASELINE, ()), here.get(DENSE, ())
+        return {name: Figures(found, *beside, cases[name].row.options.debt()) for name, found in here.items()}
 
     def as_json(self) -> dict[str, object]:
         """Settings and figures, by name."""
@@ -83,6 +89,7 @@ class Report:
             "task": setting.task.name,
             "models": [Path(config.name).name for config in setting.models],
             "examples": self.plan.examples,
+            "skipped": self.plan.skipped,
             "tokens": setting.tokens,
             "temperature": setting.sampling.temperature,
             "seed": setting.seed,
@@ -113,9 +120,10 @@ def run(plan: Plan) -> Report:
 def chosen(plan: Plan, model: Model) -> list[Example]:
     """The examples of a run, spread over the task's; more of them keep the earlier ones."""
     found = plan.setting.task.examples(plan.data, model)
-    if plan.examples > len(found):
-        raise UsageError(f"--questions must be at most {len(found)}, as many as {plan.setting.task.name} has")
-    return [found[place] for place in spread(len(found), plan.examples)]
+    if plan.skipped + plan.examples > len(found):
+        with_skipped = f", with the {plan.skipped} that are skipped" if plan.skipped else ""
+        raise UsageError(f"--questions must be at most {len(found)}{with_skipped}, as many as {plan.setting.task.name} has")
+    return [found[place] for place in spread(len(found), plan.skipped + plan.examples)[plan.skipped :]]
 
 
 def _todo(plan: Plan, example: Example, found: Mapping[str, Written]) -> list[Case]:

@@ -1,7 +1,7 @@
 """Answers to figures: what a row of `antiphon bench rag` says, with intervals over the examples (bootstrap)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -46,12 +46,14 @@ def _quotient(above: Sums, below: Sums) -> Sums:
 class Figures:
     """The figures of a row's answers.
 
-    baseline, dense: those of `dragon` and of `drdg-tw` to the same examples on the same link, if they were written.
+    baseline, dense: those of `dragon` and of `drdg-tw` to the same examples on the same link, if they were written. debt: the
+    row's options of it.
     """
 
     answers: tuple[Written, ...]
     baseline: tuple[Written, ...] = ()
     dense: tuple[Written, ...] = ()
+    debt: DebtOptions = field(default_factory=DebtOptions)
 
     @cached_property
     def queries_per_s(self) -> Mean:
@@ -133,8 +135,9 @@ class Figures:
         """How tokens were decided, by name; shares of all tokens, or of those with evidence, as the names say."""
         return {
             "certain": self.share(lambda step: step.kind is Kind.CERTAIN),
-            "late": self.share(lambda step: step.kind is Kind.LOCAL),
+            "late": self.share(late),
             "participation": self.share(consulted),
+            "own_of_consulted": self.share(submitted, consulted),
             "changed_of_consulted": self.share(lambda step: step.kind is Kind.CHANGED, consulted),
             "drafted_of_consulted": self.share(lambda step: step.drafted, consulted),
             "at_once_of_consulted": self.share(at_once, consulted),
@@ -151,9 +154,21 @@ class Figures:
         """Seconds between tokens that follow each other."""
         return [after - before for one in self.answers for before, after in zip(one.times, one.times[1:], strict=False)]
 
-    def debts(self, options: DebtOptions) -> list[float]:
+    def debts(self) -> list[float]:
         """The waiting debt before each token, by its place in the answer, on average over the answers that got there."""
-        return _means([list(_debts(one.steps, options)) for one in self.answers])
+        return _means([list(_debts(one.steps, self.debt)) for one in self.answers])
+
+    @cached_property
+    def debt_growth(self) -> Mean:
+        """The mean of xi - rho_a * alpha over all tokens, which the paper wants to be at most 0 (CONCORD IV-D).
+
+        Without the debt's limits: what a step adds where it waited in vain or its evidence was of no use, or repays.
+        """
+        return self.per_token(lambda one: sum(_growth(step, self.debt) for step in one.steps))
+
+    def over(self, other: "Figures") -> Mean | None:
+        """The throughput over that of another row of the same examples."""
+        return replace(self, baseline=other.answers).speedup
 
     def as_json(self) -> dict[str, object]:
         """The figures by name; a mean has its interval beside it."""
@@ -171,6 +186,7 @@ class Figures:
             "messages_per_answer": self.messages,
             "cloud_passes_per_token": self.per_token(lambda one: one.cloud_passes),
             "different_from_dense": self.different,
+            "debt_growth_per_token": self.debt_growth,
             "waited_s_per_answer": self.per_answer(lambda one: sum(step.waited for step in one.steps)),
             **self.steps(),
             **self._quality(),
@@ -195,6 +211,16 @@ class Figures:
 def consulted(step: Step) -> bool:
     """Whether a token was decided with evidence."""
     return step.evidence
+
+
+def late(step: Step) -> bool:
+    """Whether the device's own token was committed because no evidence came in time."""
+    return step.kind is Kind.LOCAL and not step.evidence
+
+
+def submitted(step: Step) -> bool:
+    """Whether it was committed though there was evidence: the dense token was neither draft, and `neither` is `local`."""
+    return step.kind is Kind.LOCAL and step.evidence
 
 
 def at_once(step: Step) -> bool:
@@ -225,6 +251,12 @@ def _debts(steps: Sequence[Step], options: DebtOptions) -> list[float]:
         if step.kind is not Kind.CERTAIN:
             debt = debt.absorbed() if step.drafted else debt.wasted()
     return found
+
+
+def _growth(step: Step, options: DebtOptions) -> float:
+    if step.kind is Kind.CERTAIN:
+        return 0.0
+    return -options.repayment if step.drafted else 1.0
 
 
 def _means(rows: Sequence[Sequence[float]]) -> list[float]:

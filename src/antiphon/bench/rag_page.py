@@ -1,20 +1,28 @@
 """The page of `antiphon bench rag`: what a person would want to see of a run, in pictures, with the tables below."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from antiphon.bench import charts
 from antiphon.bench.charts import Axis, Bar, Series, short
 from antiphon.bench.compute import Compute
 from antiphon.bench.page import Html, Page, code, figure, note, paragraph, side_by_side, table
 from antiphon.bench.rag import Report
-from antiphon.bench.rag_figures import Figures, cdf
+from antiphon.bench.rag_answers import Step
+from antiphon.bench.rag_figures import Figures, cdf, consulted, late, submitted
 from antiphon.bench.rag_tables import CAPTIONS, parts, where
 from antiphon.bench.speculative_page import swept
 from antiphon.methods.effects import Kind
 
 CURVES = 6
 """Rows of a chart of latencies at most; more cannot be told apart."""
-KINDS = (Kind.CERTAIN, Kind.LOCAL, Kind.CONFIRMED, Kind.CHANGED)
+WAYS: Mapping[str, Callable[[Step], bool]] = {
+    "certain": lambda step: step.kind is Kind.CERTAIN,
+    "late": late,
+    "own": submitted,
+    "confirmed": lambda step: step.kind is Kind.CONFIRMED,
+    "changed": lambda step: step.kind is Kind.CHANGED,
+}
+"""How a token was decided; own: the device's, as the evidence led to neither draft."""
 ENTIRE = ("crcg", "drcg", "drdg-sw")
 """Methods that are no mixture step by step: a chart of steps says nothing of them."""
 
@@ -90,9 +98,9 @@ def decisions(rows: Mapping[str, Figures]) -> Html:
     """Where tokens came from."""
     bars = []
     for name, one in rows.items():
-        shares = tuple(100 * one.share(lambda step, kind=kind: step.kind is kind).mean for kind in KINDS)  # type: ignore[misc]
-        bars.append(Bar(name, shares, f"{shares[2] + shares[3]:.0f} % consulted"))
-    return charts.bars(bars, ("certain", "late", "confirmed", "changed"), "% of tokens")
+        shares = tuple(100 * one.share(way).mean for way in WAYS.values())
+        bars.append(Bar(name, shares, f"{100 * one.share(consulted).mean:.0f} % consulted"))
+    return charts.bars(bars, tuple(WAYS), "% of tokens")
 
 
 def latencies(rows: Mapping[str, Figures]) -> Iterator[Html]:

@@ -1,7 +1,7 @@
 """The rows of `antiphon bench rag`: a method, and options of it that are not the usual ones.
 
-They are written as `dragon`, `dragon+packing=topp`, `concord+gate=off+bound=global+realign=hard`; any option of a mixture can
-be given (`antiphon.methods.mixture_options`), and a name in front: `fast: concord+gate=0.5`.
+They are written as `dragon`, `dragon+packing=topp`, `concord+gate=off+bound=global`; any option of a mixture can be given
+(`antiphon.methods.mixture_options`), and a name in front: `fast: concord+gate=0.5`.
 """
 
 import math

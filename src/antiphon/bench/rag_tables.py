@@ -16,14 +16,15 @@ SPEED = ("queries/s", "times dragon", "tokens/s", "first ms\np50/p90", "between 
 QUESTIONS = ("F1", "exact", "F1 less\ndrdg-tw", "not dense\n%")
 TEXTS = ("perplexity", "with the\npolicy", "alone\n%", "not dense\n%")
 COSTS = ("bytes up", "bytes down", "bytes\nboth ways", "messages\nan answer", "passes\na token")
-STEPS = ("certain\n%", "late\n%", "consulted\n%", "changed\n%", "at once\n%", "certified\n%", "forced\n%", "draft\n%")
+DECIDED = ("certain", "late", "consulted", "changed", "own", "at once", "certified", "forced", "draft")
+STEPS = tuple(f"{name}\n%" for name in DECIDED)
 CAPTIONS = (
     f"\u00b1 and [ ]: the middle 95 % of resampled examples; {UNSURE}: {TOO_FEW}. alone: without evidence, along the text. not "
     "dense: tokens other than the dense mixture's behind the same answer",
     "bytes are payload + framing a token; both ways: with the opening of the session, which short answers share out among few",
     "certain: no evidence could change it. late: no evidence came in time. Of the consulted: changed from the device's own; "
-    "settled by the first evidence, by a certificate at all, or only by all scores, which `dragon` and `drdg-tw` always send; "
-    "the cloud's draft too",
+    "its own, though the evidence led to neither draft; settled by the first evidence, by a certificate at all, or only by "
+    "all scores, which `dragon` and `drdg-tw` always send; the cloud's draft too",
 )
 
 
@@ -95,8 +96,8 @@ def decided(figures: Figures) -> list[str]:
     steps = figures.steps()
     names = ("certain", "late", "participation")
     if steps["participation"].mean == 0:
-        return [*(f"{100 * steps[name].mean:.1f}" for name in names), *["-"] * 5]
-    of = ("changed", "at_once", "certified", "forced", "drafted")
+        return [*(f"{100 * steps[name].mean:.1f}" for name in names), *["-"] * 6]
+    of = ("changed", "own", "at_once", "certified", "forced", "drafted")
     more = [f"{name}_of_consulted" for name in of]
     return [f"{100 * steps[name].mean:.1f}" for name in (*names, *more)]
 

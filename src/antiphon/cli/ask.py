@@ -63,7 +63,7 @@ def ask(
     certificate: Annotated[str | None, _shown("both", "both: bounds from below count too; upper: as in the paper.")] = None,
     wait: Annotated[str | None, _shown("auto", "tau_base: ms to wait for evidence; auto measures.")] = None,
     short: Annotated[float | None, _shown("0.0", "tau_short(Q): ms to wait in debt.")] = None,
-    fall: Annotated[str | None, _shown("constant", "tau_short with more debt: constant, linear to 0 at Q_max, or halving.")] = None,
+    fall: Annotated[str | None, _shown("constant", "tau_short in more debt: constant, linear to 0, halving.")] = None,
     threshold: Annotated[float | None, _shown("3.0", "Q: debt from which on waits are short.")] = None,
     limit: Annotated[float | None, _shown("4.0", "Q_max: debt at most.")] = None,
     repayment: Annotated[float | None, _shown("1.0", "rho_a: debt repaid by a draft of the cloud that is taken.")] = None,

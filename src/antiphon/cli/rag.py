@@ -14,7 +14,8 @@ from antiphon.config import ModelConfig, SamplingParams
 
 METHODS = (
     "crcg,drcg,drdg-sw,drdg-tw,dragon,concord,concord-nosystem,concord-nocomm,dragon top-p: dragon+packing=topp,"
-    "concord as printed: concord+gate=off+bound=global+realign=hard,concord fast: concord+gate=0.5"
+    "to the letter: concord+gate=off+bound=global+certificate=upper+realign=hard+neither=local+enough=0,"
+    "concord fast: concord+gate=0.5"
 )
 
 
@@ -29,6 +30,7 @@ def rag(
     ] = None,
     profile: Annotated[str, typer.Option(help="Hardware: 4090d-1.7b, paper, measured or a file, and changes.")] = "4090d-1.7b",
     questions: Annotated[int, typer.Option(help="Questions or texts, spread over the task's.")] = 20,
+    skip: Annotated[int, typer.Option(help="Leave out so many before them: those that were looked at before.")] = 0,
     tokens: Annotated[int, typer.Option(help="Tokens of an answer; 0 is the task's: 10, or 48 of a text.")] = 0,
     kept: Annotated[int, typer.Option(help="Passages that each end keeps.")] = 2,
     temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
@@ -60,7 +62,7 @@ def rag(
     setting = Setting(found, models, SamplingParams(temperature=temperature), tokens or found.tokens, seed, real)
     if html is not None:
         require_writable(html)
-    report = run(Plan(data, setting, cases, questions, results))
+    report = run(Plan(data, setting, cases, questions, results, skip))
     console = Console(stderr=as_json)
     for table in tables(report):
         console.print(table)

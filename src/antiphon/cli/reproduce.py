@@ -25,16 +25,16 @@ Out = Annotated[Path, typer.Option(help="The folder for the page and its figures
 Results = Annotated[
     Path | None, typer.Option(help="Keeps every answer and measurement; the same command goes on. In --out unless given.")
 ]
-CloudModel = Annotated[
-    str | None, typer.Option(help="As for serve. Unless given gemma3-270m (of concord smollm2-135m), at scale smoke a toy.")
+CloudModel = Annotated[str | None, typer.Option(help="As for serve. Unless given gemma3-270m, at scale smoke a toy.")]
+DeviceModel = Annotated[
+    str | None, typer.Option("--model", help="Unless given smollm2-135m (of concord gemma3-270m), at scale smoke a toy.")
 ]
-DeviceModel = Annotated[str | None, typer.Option("--model", help="Unless given smollm2-135m, at scale smoke a toy.")]
 Heat = Annotated[float, typer.Option("--temperature", help="0 is greedy.")]
 Profile = Annotated[str, typer.Option(help="Hardware that passes are charged by: a100-7b, paper, measured, with changes.")]
 
 
 DRAFTING = {"smoke": ("toy-cloud", "toy-device"), "real": ("gemma3-270m", "smollm2-135m")}
-MIXING = {"smoke": ("toy-reader", "toy-reader"), "real": ("smollm2-135m", "smollm2-135m")}
+MIXING = {"smoke": ("toy-reader", "toy-reader"), "real": ("gemma3-270m", "gemma3-270m")}
 """The cloud's model and the device's, unless others are given; documents are mixed by two of one tokenizer."""
 
 

@@ -10,8 +10,8 @@ With one remote end this is METHODS' test: for a known leader M > max U + delta;
 U + delta. The ambiguous tokens are those with U >= max(M, W) - delta: never more than METHODS' U >= M - delta, and the dense
 token is among them or the leader. Before any report the bound is the largest number of its grid, true of every law.
 
-The paper's certificate has no least of what is not known (`known_only`): the leader is the largest of the tokens that are wholly
-known, with M alone, and the ambiguous tokens are METHODS' U >= M - delta. It needs more questions, and finds the same token.
+The paper's certificate has no least of what is not known (`known_only`): the leader is the largest of the tokens that are
+wholly known, with M alone, and the ambiguous tokens are METHODS' U >= M - delta. It asks more, and finds the same token.
 """
 
 import math

@@ -24,8 +24,8 @@ class ConsultOptions:
     first: K0, scores in the evidence of every step. asked: k, ids a question at most. rounds: R_max, questions at most; 0 asks
     for no ids at all (`--disclosure push`). epsilon: share of the ambiguous local mass that a question may leave out. delta:
     margin of the certificate in log-probability. chunk, chunks: scores in a chunk, and chunks before everything is sent. bound:
-    see `antiphon.core.scores.Bound`. certificate: `both` bounds of a token may settle it, or, as in the paper, the `upper` ones of
-    all others that of a known one.
+    see `antiphon.core.scores.Bound`. certificate: a token is settled by `both` bounds, its own from below too, or, as in the
+    paper, only a known one by the `upper` bounds of all others.
     """
 
     first: int = 8

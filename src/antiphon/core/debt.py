@@ -10,7 +10,6 @@ from typing import Literal, get_args
 
 from antiphon.errors import UsageError
 
-
 Fall = Literal["constant", "linear", "halving"]
 FALLS: tuple[Fall, ...] = get_args(Fall)
 
@@ -24,8 +23,8 @@ def _require(condition: bool, sentence: str) -> None:
 class DebtOptions:
     """threshold: Q, from which on waits are short. limit: Q_max. repayment: rho_a.
 
-    short: tau_short(Q), the short wait in seconds. fall: what becomes of it with more debt: it stays (`constant`), goes down to 0
-    at the limit (`linear`), or halves with each 1 (`halving`). A threshold above the limit never shortens a wait. Raises
+    short: tau_short(Q), the short wait in seconds. fall: what becomes of it with more debt: it stays (`constant`), goes down to
+    0 at the limit (`linear`), or halves with each 1 (`halving`). A threshold above the limit never shortens a wait. Raises
     UsageError if a value is out of range.
     """
 
@@ -51,7 +50,7 @@ class DebtOptions:
             case "linear":
                 return self.short * (self.limit - owed) / (self.limit - self.threshold) if above > 0 else self.short
             case "halving":
-                return self.short * 0.5**above
+                return self.short * math.pow(0.5, above)
 
 
 @dataclass(frozen=True, slots=True)

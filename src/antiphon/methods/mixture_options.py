@@ -24,10 +24,10 @@ class MixtureOptions(ConsultOptions):
     kept: passages that each end keeps. form: the prompt is a `question`, or a `text` to go on with. enough: evidence of a step
     ends before `first` scores where they fall below this share of the strongest; 0 sends them all. ahead: W, steps that a cloud
     may be ahead. gate: kappa; 1 is exact, infinity is off. wait: tau_base in seconds; 0 is auto, a round trip with a step and 3
-    standard deviations. short, threshold, limit, repayment: tau_short, Q, Q_max, rho_a; fall: how tau_short falls with debt. realign:
-    `soft`, only where the drafts differ, or `hard`, also after a timeout. neither: where the dense token is no end's own draft, it
-    (`dense`) is committed, or, as in the paper's algorithm 1, the `local` one. packing: of `dragon`, `dense` or `topp`, with top_p.
-    Raises UsageError for a value that does not fit.
+    standard deviations. short, threshold, limit, repayment: tau_short, Q, Q_max, rho_a; fall: how tau_short falls with debt.
+    realign: `soft`, only where the drafts differ, or `hard`, also after a timeout. neither: where the dense token is no end's
+    own draft, it (`dense`) is committed, or, as in the paper's algorithm 1, the `local` one. packing: of `dragon`, `dense` or
+    `topp`, with top_p. Raises UsageError for a value that does not fit.
     """
 
     kept: int = 2

@@ -1,9 +1,9 @@
 """CONCORD's tables and figures with our models: answers, ablation, latency, two machines, how steps were decided (CONCORD V).
 
-Runs of `bench.rag` hold all of it. In virtual time, of questions and of texts: the paper's link; other round trips; a link with
-a rate, for all scores of a step take their time on the wire; and a device that is slower than its cloud. In real time, at this
-machine's own speed: two processes that meet over an emulated link, as `antiphon link` makes it, as it is and with delay and
-jitter.
+Runs of `bench.rag` hold all of it. In virtual time, of questions and of texts: the paper's link, with TCP's slow start, which
+is ours, and without it; other round trips; a link with a rate, for all scores of a step take their time on the wire; a device
+that is slower than its cloud; and questions that nobody looked at while the methods were made. In real time, at this machine's
+own speed: two processes that meet over an emulated link, as `antiphon link` makes it, as it is and with delay and jitter.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,21 +26,26 @@ TASKS = ("nq", "wikitext")
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """questions, texts: of each row in virtual time. timed: both again, in real time."""
+    """questions, texts: of each row in virtual time. timed: both again, in real time.
+
+    skipped: so many questions lie before the `questions` that are new.
+    """
 
     questions: int
     texts: int
     timed: tuple[int, int]
+    skipped: int = 500
 
 
 SIZES: Mapping[str, Size] = {
-    "smoke": Size(2, 1, (1, 1)),
-    "small": Size(24, 4, (8, 2)),
+    "smoke": Size(2, 1, (1, 1), skipped=1),
+    "small": Size(48, 8, (8, 2)),
     "full": Size(100, 20, (40, 8)),
 }
-"""By scale; the paper has 500 questions, three times over, and 100 texts."""
+"""By scale; the paper has 500 questions, three times over, and 100 texts. While methods were made nobody went beyond 100."""
 
-LINK = "concord"
+LINK, FLAT = "concord", "concord,window=0"
+"""The paper's link as TCP would have it after a pause, and as the paper says: 50 ms in the path, and nothing of windows."""
 TRIPS = ("concord@10", "concord@25", "concord@100", "concord@200")
 """Round trips beside the paper's 50 ms."""
 RATED = "concord,up=100Mbit,down=100Mbit"
@@ -49,24 +54,41 @@ NATIVE, DELAYED = "lan", "concord,jitter=10ms"
 SLOWER = 3.0
 """How many times longer a pass takes on the device of the two machines: an RTX 2070 SUPER beside a 4090D (CONCORD V-D)."""
 
-LETTER, FAST, LOSSY = "to the letter", "concord, fast", "dragon, top-p"
-OURS = {
-    LETTER: f"{LETTER}: concord+gate=off+bound=global+realign=hard+enough=0",
-    FAST: f"{FAST}: concord+gate=0.5",
-    LOSSY: f"{LOSSY}: dragon+packing=topp",
+PRINTED = "gate=off+bound=global+certificate=upper+realign=hard+neither=local+enough=0"
+LETTER, LETTER_NOSYSTEM, LETTER_NOCOMM = "to the letter", "to the letter, nosystem", "to the letter, nocomm"
+FAST, LOSSY = "concord, fast", "dragon, top-p"
+LETTERS = {
+    LETTER: f"{LETTER}: concord+{PRINTED}",
+    LETTER_NOSYSTEM: f"{LETTER_NOSYSTEM}: concord-nosystem+{PRINTED}",
+    LETTER_NOCOMM: f"{LETTER_NOCOMM}: concord-nocomm+{PRINTED}",
 }
-"""The paper without what we added; half the gate; scores of which the tail is cut off."""
-MAIN = ("crcg", "drcg", "drdg-sw", "drdg-tw", "dragon", "concord", "concord-nosystem", "concord-nocomm", *OURS.values())
+"""CONCORD and its ablations as they are printed, without what we added."""
+OTHERS = {FAST: f"{FAST}: concord+gate=0.5", LOSSY: f"{LOSSY}: dragon+packing=topp"}
+"""Half the gate; scores of which the tail is cut off."""
+NEVER, LINEAR, HALVING = (f"{LETTER}, {how}" for how in ("waits as usual", "linear", "halving"))
+WAITS = {
+    NEVER: f"{NEVER}: concord+{PRINTED}+threshold=5",
+    LINEAR: f"{LINEAR}: concord+{PRINTED}+short=0.09+fall=linear",
+    HALVING: f"{HALVING}: concord+{PRINTED}+short=0.09+fall=halving",
+    "concord, waits as usual": "concord, waits as usual: concord+threshold=5",
+    "concord, halving": "concord, halving: concord+short=0.09+fall=halving",
+}
+"""tau_short(q), which the paper leaves open: as long as usual; from 90 ms, a round trip with a step, down to 0 or by halves."""
+OURS = ("concord", "concord-nosystem", "concord-nocomm")
+MAIN = ("crcg", "drcg", "drdg-sw", "drdg-tw", "dragon", *OURS, *LETTERS.values(), *OTHERS.values())
 FEW = ("crcg", "drdg-tw", "dragon", "concord")
 PAIR = ("dragon", "concord")
+BOTH = ("crcg", "drdg-tw", "dragon", "concord", "concord-nosystem", LETTER, LETTER_NOSYSTEM)
+"""Rows on the link with slow start and without."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found. runs: by task, in virtual time; timed: the same in real time."""
+    """What was found. runs: by task, in virtual time; unseen: of new questions; timed: the same as `runs` in real time."""
 
     plan: Plan
     runs: Mapping[str, RagReport]
+    unseen: RagReport
     timed: Mapping[str, RagReport]
 
     def figures(self, task: str, link: str, row: str) -> Figures:
@@ -78,31 +100,34 @@ class Report:
         hardware = self.plan.hardware
         return self.runs[task].rows(parse_link(link), slower(hardware) if slow_device else hardware)
 
+    def new_rows(self, link: str) -> dict[str, Figures]:
+        """All rows of the new questions on a link."""
+        return self.unseen.rows(parse_link(link), self.plan.hardware)
+
     def timed_rows(self, task: str, link: str) -> dict[str, Figures]:
         """All rows of a task on a link, in real time."""
         return self.timed[task].rows(parse_link(link), self.plan.hardware)
-
-    def options(self, row: str) -> MixtureOptions:
-        """What a row of questions was written with."""
-        return next(case.row.options for case in self.runs["nq"].answers if case.row.name == row)
 
     def as_json(self) -> dict[str, object]:
         """Settings and figures, by name."""
         parts = {"tasks": self.runs, "two_processes": self.timed}
         found = {name: {task: run.as_json() for task, run in runs.items()} for name, runs in parts.items()}
-        return {"paper": "CONCORD, arXiv 2606.15179", **asdict(self.plan.settings("concord")), **found}
+        new = {"new_questions": self.unseen.as_json()}
+        return {"paper": "CONCORD, arXiv 2606.15179", **asdict(self.plan.settings("concord")), **found, **new}
 
 
 def run(plan: Plan) -> Report:
     """Measure what is not kept yet. Raises one of `antiphon.errors`; what is measured stays."""
-    size = SIZES[plan.scale]
+    size, usual = SIZES[plan.scale], MixtureOptions()
+    new = on([LINK, FLAT], _rows(BOTH), usual, plan.hardware)
+    unseen = run_rag(_rag_plan(plan, "nq", new, size.questions, skipped=size.skipped))
     counts = zip(TASKS, (size.questions, size.texts), size.timed, strict=True)
     runs, timed = {}, {}
     for task, count, timed_count in counts:
         usual = MixtureOptions(form=find_task(task).form)
         runs[task] = run_rag(_rag_plan(plan, task, cases(plan, usual), count))
         timed[task] = run_rag(_rag_plan(plan, task, on((NATIVE, DELAYED), PAIR, usual, plan.hardware), timed_count, real=True))
-    return Report(plan, runs, timed)
+    return Report(plan, runs, unseen, timed)
 
 
 def slower(compute: Compute) -> Compute:
@@ -115,13 +140,18 @@ def slower(compute: Compute) -> Compute:
 
 def cases(plan: Plan, usual: MixtureOptions) -> tuple[Case, ...]:
     """Everything that is written for an example in virtual time."""
-    hardware = plan.hardware
+    hardware, asked = plan.hardware, usual.form == "question"
     return (
         *on([LINK], MAIN, usual, hardware),
+        *on([FLAT], _rows(BOTH), usual, hardware),
         *on([RATED], (*FEW, "dragon+ahead=4"), usual, hardware),
         *on([NATIVE, DELAYED], PAIR, usual, slower(hardware)),
-        *(on(TRIPS, FEW, usual, hardware) if usual.form == "question" else ()),
+        *((*on(TRIPS, FEW, usual, hardware), *on([LINK], tuple(WAITS.values()), usual, hardware)) if asked else ()),
     )
+
+
+def _rows(names: Sequence[str]) -> list[str]:
+    return [LETTERS.get(name, name) for name in names]
 
 
 def on(links: Sequence[str], names: Sequence[str], usual: MixtureOptions, compute: Compute) -> tuple[Case, ...]:
@@ -130,7 +160,9 @@ def on(links: Sequence[str], names: Sequence[str], usual: MixtureOptions, comput
     return tuple(Case(row, link, compute) for link in map(parse_link, links) for row in rows)
 
 
-def _rag_plan(plan: Plan, task: str, wanted: tuple[Case, ...], examples: int, *, real: bool = False) -> RagPlan:
+def _rag_plan(
+    plan: Plan, task: str, wanted: tuple[Case, ...], examples: int, *, real: bool = False, skipped: int = 0
+) -> RagPlan:
     found = find_task(task)
     setting = Setting(found, (plan.device_model, plan.cloud_model), plan.sampling, found.tokens, plan.seed, real)
-    return RagPlan(plan.data, setting, wanted, examples, plan.results)
+    return RagPlan(plan.data, setting, wanted, examples, plan.results, skipped)
