@@ -1,4 +1,7 @@
-"""The two real models, loaded once; a test that needs one skips, saying why, where its package is missing."""
+"""The two real models, loaded once; a test that needs one skips, saying why, where its package is missing.
+
+Hypothesis tries the same examples in every run. Others are tried with `--hypothesis-seed=NUMBER`.
+"""
 
 import ctypes
 import os
@@ -6,12 +9,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from antiphon.config import ModelConfig
 from antiphon.errors import ModelError
 from antiphon.models import load
 from antiphon.models.base import Model
 from kept import watched
+
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before any test is read: its own settings begin with those of the profile."""
+    if config.getoption("--hypothesis-profile", default=None) is None:
+        seed = config.getoption("--hypothesis-seed", default=None)
+        settings.load_profile("fixed" if seed is None else "explore")
 
 
 def requantised(file: Path) -> Path:

@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon.errors import UsageError
@@ -46,6 +46,7 @@ def test_passages_are_of_the_size_asked_for(text: str, options: PassageOptions) 
 
 
 @given(TEXTS, OPTIONS)
+@example("? ?\n?\n? ", PassageOptions(2, 0))
 def test_a_passage_says_its_lines(text: str, options: PassageOptions) -> None:
     scroll = Scroll("line")
     for number, line in enumerate(text.split("\n"), 1):
@@ -53,7 +54,7 @@ def test_a_passage_says_its_lines(text: str, options: PassageOptions) -> None:
     end = 0
     for passage in cut(scroll.document("t"), "p", options):
         at = text.index(passage.text, max(0, end - len(passage.text)))
-        candidates = [found.start() for found in re.finditer(re.escape(passage.text), text)]
+        candidates = [found.start() for found in re.finditer(f"(?={re.escape(passage.text)})", text)]  # they may overlap
         places = [
             Place("line", text.count("\n", 0, at) + 1, text.count("\n", 0, at + len(passage.text)) + 1) for at in candidates
         ]
