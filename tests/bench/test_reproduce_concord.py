@@ -113,6 +113,18 @@ def test_slow_start_and_none_stand_beside_each_other(found: Report) -> None:
     assert len(new) == 2
 
 
+def test_what_waiting_control_gains_is_in_the_figures(found: Report) -> None:
+    """On both links, of questions, new questions and texts, each row over the one that always waits."""
+    ratios = found.as_json()["ratios"]
+    gains = [one for one in ratios if one["over"] in (LETTER_NOSYSTEM, "concord-nosystem")]
+    assert len(gains) == 12
+    rows = found.new_rows(FLAT)
+    (gain,) = (
+        one["ratio"]["mean"] for one in gains if (one["examples"], one["link"], one["row"]) == ("new_questions", FLAT, LETTER)
+    )
+    assert gain == pytest.approx(rows[LETTER].queries_per_s.mean / rows[LETTER_NOSYSTEM].queries_per_s.mean)
+
+
 def test_every_form_of_the_short_wait_is_there(found: Report) -> None:
     made, rows = page(found).render(), found.rows("nq", LINK)
     for name in WAITS:

@@ -6,8 +6,9 @@ that is slower than its cloud; and questions that nobody looked at while the met
 own speed: two processes that meet over an emulated link, as `antiphon link` makes it, as it is and with delay and jitter.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 
 from antiphon.bench.compute import Compute, parse_compute
 from antiphon.bench.rag import Plan as RagPlan
@@ -81,6 +82,8 @@ FEW = ("crcg", "drdg-tw", "dragon", "concord")
 PAIR = ("dragon", "concord")
 BOTH = ("crcg", "drdg-tw", "dragon", "concord", "concord-nosystem", LETTER, LETTER_NOSYSTEM)
 """Rows on the link with slow start and without."""
+OVER = ((LETTER, LETTER_NOSYSTEM), ("concord", "concord-nosystem"), ("concord", "drdg-tw"), (LETTER, "drdg-tw"))
+"""Rows of which the throughput of the first over that of the second says something: of waiting control, of working ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +112,20 @@ class Report:
         """All rows of a task on a link, in real time."""
         return self.timed[task].rows(parse_link(link), self.plan.hardware)
 
+    def _ratios(self) -> Iterator[dict[str, object]]:
+        """OVER, on both links, of everything that was written."""
+        for link in (LINK, FLAT):
+            found = {"new_questions": self.new_rows(link), **{task: self.rows(task, link) for task in TASKS}}
+            for (examples, rows), (row, over) in product(found.items(), OVER):
+                if (mean := rows[row].over(rows[over])) is not None:
+                    ratio = {"mean": mean.mean, "interval": mean.interval}
+                    yield {"examples": examples, "link": link, "row": row, "over": over, "ratio": ratio}
+
     def as_json(self) -> dict[str, object]:
         """Settings and figures, by name."""
         parts = {"tasks": self.runs, "two_processes": self.timed}
         found = {name: {task: run.as_json() for task, run in runs.items()} for name, runs in parts.items()}
-        new = {"new_questions": self.unseen.as_json()}
+        new = {"new_questions": self.unseen.as_json(), "ratios": list(self._ratios())}
         return {"paper": "CONCORD, arXiv 2606.15179", **asdict(self.plan.settings("concord")), **found, **new}
 
 
