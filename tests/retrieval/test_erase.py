@@ -111,9 +111,11 @@ def test_what_an_interrupted_run_left_goes_with_the_next_erase(tmp_path: Path) -
     index.put(source("a"), [passage("zqsecret")])
     index.put(source("a"), [passage("fine")])
     index.close()  # no erase: as if the program had been killed
-    assert b"zqsecret" in everything_in(tmp_path, library)
+    before = library.stat().st_ino, library.read_bytes()
     with SqliteIndex(library) as index:
         index.erase()
+        assert index._database.rows("SELECT value FROM facts WHERE name = 'leftovers'") == []
+    assert before != (library.stat().st_ino, library.read_bytes())
     assert b"zqsecret" not in everything_in(tmp_path, library)
 
 

@@ -70,7 +70,7 @@ def test_a_library_from_its_making_to_its_end(terminal: Terminal, documents: Pat
     assert terminal.out.splitlines() == [f"       1  {documents}/{name}" for name in ("lions.md", "paper.pdf", "rows.jsonl")]
     assert terminal("stats") == 0
     assert "passages   3\n" in terminal.out
-    assert "scorer id  bm25 scaled=1000" in terminal.out
+    assert "scorer id  bm25 scaled=5.5" in terminal.out
     assert terminal("search", "where do lions sleep?") == 0
     first, text = terminal.out.splitlines()
     assert first.endswith(f"Lions  ({documents}/lions.md, lines 1-3)")

@@ -15,7 +15,6 @@ from hypothesis import settings
 from antiphon.errors import UsageError
 from antiphon.retrieval.options import SearchOptions
 from antiphon.retrieval.sqlite import SqliteIndex
-from antiphon.retrieval.words import expression, terms
 from retrieval import contract
 from retrieval.contract import Opener, keys
 from retrieval.samples import passage, source
@@ -30,7 +29,6 @@ class AgainstADictionary(contract.AgainstADictionary):
     def teardown(self) -> None:
         super().teardown()
         connection = sqlite3.connect(self.path)
-        connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         connection.close()
         self.folder.cleanup()
@@ -64,14 +62,6 @@ def test_it_is_one_file_for_its_owner_only(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_terms() -> None:
-    assert terms("What is the U.S. capital's NAME, name?") == ["u", "s", "capital", "name"]
-    assert terms("isn't it vitamin D's? Don’t we'll") == ["vitamin", "d", "don"]
-    assert terms("who is it") == ["who", "is", "it"]
-    assert expression("雨 rain_man") == '"雨" OR "rain" OR "man"'
-    assert expression("?!") == ""
-
-
 def test_what_is_no_library(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"there is no library .*none: `antiphon library add` makes one"):
         SqliteIndex(tmp_path / "none")
@@ -99,7 +89,7 @@ def test_a_library_of_another_version(path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 9")
     connection.close()
-    with pytest.raises(UsageError, match="of version 9 and this program reads 1"):
+    with pytest.raises(UsageError, match="of version 9 and this program reads 2"):
         SqliteIndex(path)
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.retrieval import words
+from antiphon.retrieval import postings, words
 from antiphon.retrieval.fusion import CONSTANT, fused
-from antiphon.retrieval.weights import Scorer, bm25_scale, bm25_scorer, cosine_scorer, log_weight
+from antiphon.retrieval.weights import Scorer, bm25_scorer, cosine_scorer, log_weight
 
 SCORES = st.lists(st.floats(-50, 50), min_size=1, max_size=8)
 
@@ -41,22 +41,16 @@ def test_a_scorer_is_named_with_everything_that_counts(monkeypatch: pytest.Monke
     names.append(bm25_scorer(True, None))
     monkeypatch.setattr(words, "TITLE_WEIGHT", 3.0)
     names.append(bm25_scorer(True, None))
+    monkeypatch.setattr(postings, "BACKGROUND", 3)
+    names.append(bm25_scorer(True, None))
     assert len({scorer.scorer_id for scorer in names}) == len(names)
 
 
 def test_the_scorer_of_this_version() -> None:
     """Changing it keeps older ends from working with this one: do it on purpose."""
     assert bm25_scorer(True, None).scorer_id == (
-        "bm25 scaled=1000 fts5 k1=1.2 b=0.75 title=2.0 porter unicode61 remove_diacritics 2 terms=1 stop=5594221f; "
-        "temperature=8.0"
+        "bm25 scaled=5.5 k1=1.2 b=0.75 enough=0.6 background=100x100 title=2.0 parts=0.3 words=2 stop=5594221f; temperature=8.0"
     )
-
-
-def test_the_scale_is_one_at_the_reference_and_falls_with_size() -> None:
-    assert bm25_scale(1000) == 1.0
-    scales = [bm25_scale(number) for number in (0, 1, 2, 3, 10, 100, 1000, 10**6, 10**9)]
-    assert scales == sorted(scales, reverse=True)
-    assert bm25_scale(2600) == pytest.approx(math.log(999.5 / 1.5) / math.log(2599.5 / 1.5))
 
 
 @given(st.lists(st.lists(st.integers(0, 20), unique=True, max_size=15), max_size=3))

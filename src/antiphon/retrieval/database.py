@@ -7,7 +7,7 @@ UsageError.
 import importlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -26,8 +26,12 @@ class Database:
     """An open file. Close it, or use it in a `with` block of its owner; one thread at a time."""
 
     def __init__(self, path: Path, schema: str, version: int, key: str | None = None, create: bool = False) -> None:
-        """Open the file, or make it if `create`. schema: the statements of an empty one, at this version. Raises UsageError."""
+        """Open the file, or make it if `create`. schema: the statements of an empty one, at this version. Raises UsageError.
+
+        found: the version that the file has, from 1 on; an owner of an older one brings it up.
+        """
         self._path, self._key = path, key
+        self.found = version
         self._driver = _driver(path, key)
         self._prepare(create)
         with self._translated():
@@ -54,11 +58,6 @@ class Database:
         """Execute a statement for each of the parameters; how many rows were changed."""
         with self._translated():
             return max(int(self._connection.executemany(statement, parameters).rowcount), 0)
-
-    def function(self, name: str, function: Callable[[str], str]) -> None:
-        """Let statements call a function of one text."""
-        with self._translated():
-            self._connection.create_function(name, 1, function)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -150,7 +149,8 @@ class Database:
         ((application,),), ((found,),) = self.rows("PRAGMA application_id"), self.rows("PRAGMA user_version")
         if application != _APPLICATION:
             raise UsageError(f"{self._path} is a database, but no library of Antiphon: name another file")
-        if found != version:
+        self.found = found
+        if not 1 <= found <= version:
             raise UsageError(f"{self._path} is of version {found} and this program reads {version}: make the library anew")
 
     @contextmanager

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 from antiphon.retrieval.options import PassageOptions
 from antiphon.retrieval.passages import Passage
 from antiphon.retrieval.weights import Scorer
+
+Renewing: TypeAlias = Callable[[int, int], None]
+"""renewing(done, of): how many passages of a library of before are indexed anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What an index holds. vectors: passages that have one; embedder: whose, or empty; bytes: of the index itself."""
+    """What an index holds. vectors: passages that have one; embedder: whose, or empty; bytes: of the index itself.
+
+    copies: passages with the text of another, which count once: they are found, counted and embedded as that one.
+    """
 
     sources: int
     passages: int
@@ -40,6 +46,7 @@ class Stats:
     embedder: str
     bytes: int
     scorer_id: str
+    copies: int
 
 
 class Index(Protocol):

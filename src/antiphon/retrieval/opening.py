@@ -6,7 +6,7 @@ from pathlib import Path
 
 from antiphon.errors import UsageError
 from antiphon.retrieval.embedding import Embedder, OnnxEmbedder
-from antiphon.retrieval.index import Index
+from antiphon.retrieval.index import Index, Renewing
 from antiphon.retrieval.options import SearchOptions
 from antiphon.retrieval.sqlite import SqliteIndex
 
@@ -22,27 +22,31 @@ def open_library(
     threads: int = 0,
     options: SearchOptions | None = None,
     create: bool = False,
+    renew: Renewing | None = None,
 ) -> Index:
     """The library of this name, for one `with` block. name: a file, or `postgresql://user@host/database`.
 
     key_file: holds the key of an encrypted file, else $ANTIPHON_LIBRARY_KEY does. embedder: a folder as of `OnnxEmbedder`;
-    threads: of its passes. create: make a missing one. Raises UsageError.
+    threads: of its passes. create: make a missing one. renew: where the library is of before, index it anew, telling how far
+    it is; `create` does so too. Raises UsageError.
     """
     if name.startswith(_SERVERS) and key_file is not None:
         raise UsageError("a key is for a file: encrypt the disk of a PostgreSQL server, and leave --key-file away")
     key = library_key(key_file, os.environ)
     model: Embedder | None = None if embedder is None else OnnxEmbedder(embedder.expanduser(), threads)
     if name.startswith(_SERVERS):
-        return _on_server(name, model, options, create)
-    return SqliteIndex(Path(os.path.expanduser(name)), key=key, embedder=model, options=options, create=create)
+        return _on_server(name, model, options, create, renew)
+    return SqliteIndex(Path(os.path.expanduser(name)), key=key, embedder=model, options=options, create=create, renew=renew)
 
 
-def _on_server(url: str, embedder: Embedder | None, options: SearchOptions | None, create: bool) -> Index:
+def _on_server(
+    url: str, embedder: Embedder | None, options: SearchOptions | None, create: bool, renew: Renewing | None
+) -> Index:
     try:
         from antiphon.retrieval.postgres import PostgresIndex
     except ImportError as error:
         raise UsageError("a library in PostgreSQL needs psycopg: run pip install 'antiphon[postgres]'") from error
-    return PostgresIndex(url, embedder=embedder, options=options, create=create)
+    return PostgresIndex(url, embedder=embedder, options=options, create=create, renew=renew)
 
 
 def library_key(file: Path | None, environment: Mapping[str, str]) -> str | None:

@@ -1,19 +1,22 @@
 """Documents to passages: whole sentences up to a target size, paragraphs kept together where they fit, with some overlap."""
 
+import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from functools import lru_cache
+from itertools import accumulate, islice
+from pathlib import PurePath
 
 from antiphon.retrieval.documents import Document, Place, storable
 from antiphon.retrieval.options import PassageOptions
-
-UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
-"""Kana and Han, written without spaces, as a range of a regular expression: each character counts as a word."""
+from antiphon.retrieval.words import HAN, TAI
 
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 _SENTENCE = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+\s+|[。！？]++")
-_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]{{1,40}}")
+_LONGEST = 40
+_WORD = re.compile(rf"[{HAN}]|[{TAI}]{{1,5}}|[^\s{HAN}{TAI}]{{1,{_LONGEST}}}")
+"""Without spaces between words, a character of Han or Kana counts as a word, and five of Thai and the like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,17 @@ class Passage:
     text: str
     place: Place
     key: str = ""
+
+    @property
+    def digest(self) -> bytes:
+        """Equal for copies: the same text, also in a file of another name, from which it then has its title."""
+        title = "" if self.title == _stem(self.source) else self.title
+        return hashlib.sha256("\0".join((title, *self.text.split())).encode()).digest()[:16]
+
+
+@lru_cache
+def _stem(source: str) -> str:
+    return PurePath(source).stem
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +59,24 @@ def cut(document: Document, source: str, options: PassageOptions) -> Iterator[Pa
         yield Passage(source, title, text, document.place(start, end), storable(document.key))
 
 
+def batches(passages: Iterable[Passage], size: int) -> Iterator[list[Passage]]:
+    """At most so many at a time."""
+    left = iter(passages)
+    while batch := list(islice(left, size)):
+        yield batch
+
+
 def spans(text: str, options: PassageOptions, whole: int) -> Iterator[tuple[int, int]]:
     """Where the passages of a text begin and end.
 
     Together they hold every character that is no space; beginnings and ends both rise. A passage has at most `options.words`
     words, or `whole` if it is the last one, and shares at most `options.overlap` with the one before.
     """
+    if _is_short(text, whole):
+        if stripped := text.strip():
+            first = text.index(stripped[0])
+            yield first, first + len(stripped)
+        return
     pieces = list(_pieces(text, max(1, options.words // 2)))
     before = [0, *accumulate(piece.words for piece in pieces)]
     first = end = 0
@@ -58,6 +84,14 @@ def spans(text: str, options: PassageOptions, whole: int) -> Iterator[tuple[int,
         end = _end(pieces, before, first, end + 1, options.words, whole)
         yield pieces[first].start, pieces[end - 1].end
         first = _overlap(before, first, end, options.overlap)
+
+
+def _is_short(text: str, whole: int) -> bool:
+    """Whether it has at most so many words; seen fast where that is plain."""
+    if not text.isascii():
+        return len(_WORD.findall(text)) <= whole
+    words = text.split()
+    return len(words) <= whole and max(map(len, words), default=0) <= _LONGEST
 
 
 def _end(pieces: list[_Piece], before: list[int], first: int, least: int, words: int, whole: int) -> int:

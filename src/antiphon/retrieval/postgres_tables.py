@@ -1,13 +1,11 @@
 """The tables of a library in a PostgreSQL database: making them, checking what is there, and taking out what was deleted."""
 
-from typing import Any
-
 from antiphon.errors import UsageError
-from antiphon.retrieval import words
+from antiphon.retrieval import postings
 from antiphon.retrieval.embedding import Embedder
 from antiphon.retrieval.postgres_server import Server
 
-VERSION = 1
+VERSION = 2
 _SCHEMA = """
 CREATE SCHEMA IF NOT EXISTS antiphon;
 CREATE TABLE antiphon.library (version integer NOT NULL, scoring text NOT NULL, embedder text NOT NULL DEFAULT '',
@@ -15,15 +13,28 @@ CREATE TABLE antiphon.library (version integer NOT NULL, scoring text NOT NULL, 
     vectors bigint NOT NULL DEFAULT 0, deleted xid8);
 CREATE TABLE antiphon.sources (id integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY, path text COLLATE "C" NOT NULL,
     size bigint NOT NULL, modified_ns bigint NOT NULL, digest text NOT NULL, words integer NOT NULL, overlap integer NOT NULL,
-    passages integer NOT NULL DEFAULT 0, all_words bigint NOT NULL DEFAULT 0);
+    passages integer NOT NULL DEFAULT 0, all_words bigint NOT NULL DEFAULT 0, counted integer NOT NULL DEFAULT 0);
 CREATE INDEX sources_by_path ON antiphon.sources USING hash (path);
 CREATE TABLE antiphon.passages (id integer PRIMARY KEY, source integer NOT NULL, title text NOT NULL, text text NOT NULL,
-    unit text NOT NULL, first integer NOT NULL, last integer NOT NULL, key text NOT NULL);
+    unit text NOT NULL, first integer NOT NULL, last integer NOT NULL, key text NOT NULL, digest bytea NOT NULL DEFAULT '',
+    counted boolean NOT NULL DEFAULT false);
+CREATE INDEX passages_by_digest ON antiphon.passages (digest);
 CREATE INDEX passages_by_source ON antiphon.passages (source);
 CREATE TABLE antiphon.postings (term text COLLATE "C" NOT NULL, source integer NOT NULL, entries bytea NOT NULL);
 CREATE INDEX postings_by_term ON antiphon.postings (term);
 CREATE INDEX postings_by_source ON antiphon.postings (source);
 ALTER TABLE antiphon.postings ALTER entries SET STORAGE EXTERNAL
+"""
+_FROM_1 = """
+ALTER TABLE antiphon.sources ADD COLUMN counted integer NOT NULL DEFAULT 0;
+ALTER TABLE antiphon.passages ADD COLUMN digest bytea NOT NULL DEFAULT '', ADD COLUMN counted boolean NOT NULL DEFAULT false;
+CREATE INDEX passages_by_digest ON antiphon.passages (digest)
+"""
+_FORGET = """
+DELETE FROM antiphon.postings;
+UPDATE antiphon.sources SET counted = 0, all_words = 0;
+UPDATE antiphon.passages SET counted = false WHERE counted;
+UPDATE antiphon.library SET passages = 0, words = 0, deleted = pg_current_xact_id()
 """
 _OF_TEXT = {"sources": ("path",), "passages": ("title", "text", "key"), "postings": ("term", "entries")}
 _ONE_MAKER = 0x416E7470  # "Antp", the key of an advisory lock
@@ -47,14 +58,31 @@ def prepare(server: Server, create: bool) -> None:
                 _make(server)
     if not _has(server, "library"):
         raise UsageError(f"there is no library in {server.name}: `antiphon library add` makes one")
-    _require(server, "version", server.rows("SELECT version FROM antiphon.library"), VERSION)
-    _require(server, "scoring", server.rows("SELECT scoring FROM antiphon.library"), words.identity())
+    ((found,),) = server.rows("SELECT version FROM antiphon.library")
+    if not 1 <= found <= VERSION:
+        raise UsageError(
+            f"the library in {server.name} is of version {found} and this program reads {VERSION}: "
+            "drop its schema antiphon, and add the documents again"
+        )
+
+
+def is_of_today(server: Server) -> bool:
+    """Whether its words are counted as this program counts them."""
+    return server.rows("SELECT version, scoring FROM antiphon.library") == [(VERSION, postings.identity())]
+
+
+def forget_words(server: Server) -> None:
+    """Make the tables those of today, with no words in them yet. In a transaction that has the lock."""
+    ((found,),) = server.rows("SELECT version FROM antiphon.library")
+    for statement in (_FROM_1 * (found == 1) + ";" * (found == 1) + _FORGET).split(";"):
+        server.run(statement)
+    server.run("UPDATE antiphon.library SET version = %s, scoring = %s", (VERSION, postings.identity()))
 
 
 def _make(server: Server) -> None:
     for statement in _SCHEMA.split(";"):
         server.run(statement)
-    server.run("INSERT INTO antiphon.library (version, scoring) VALUES (%s, %s)", (VERSION, words.identity()))
+    server.run("INSERT INTO antiphon.library (version, scoring) VALUES (%s, %s)", (VERSION, postings.identity()))
     for table, columns in _OF_TEXT.items():
         for column in columns:  # the planner's statistics are samples of what is in a column, and outlive it
             server.run(f"ALTER TABLE antiphon.{table} ALTER {column} SET STATISTICS 0")
@@ -62,15 +90,6 @@ def _make(server: Server) -> None:
 
 def _has(server: Server, table: str) -> bool:
     return bool(server.rows("SELECT 1 FROM pg_tables WHERE schemaname = 'antiphon' AND tablename = %s", (table,)))
-
-
-def _require(server: Server, name: str, rows: list[tuple[Any, ...]], expected: object) -> None:
-    ((found,),) = rows
-    if found != expected:
-        raise UsageError(
-            f"the library in {server.name} is of {name} {found} and this program reads {expected}: "
-            "drop its schema antiphon, and add the documents again"
-        )
 
 
 def lock(server: Server) -> tuple[int, bool]:

@@ -2,13 +2,14 @@
 
 omega(d) = exp(R(d) / tau) for each passage d that an end kept, h = the sum of them. Only the scalar log h leaves an end.
 
-BM25 scores of two libraries are not comparable as they are: the weight of a word is its idf, and the largest idf is
-ln((N - 0.5) / 1.5) in a library of N passages. So the larger library has the larger scores for the same match, and a small
-one that holds the answer is drowned. `bm25_scale` divides by that largest idf: what is left says which part of the most that a
-word can count was found. Measured on Natural Questions (`antiphon bench retrieval`), the end that holds the right passage has
-the larger weight in 0.97 / 0.95 / 0.91 / 0.91 of questions where the device has 5 / 50 / 600 / 1,300 of 2,600 passages; with
-plain scores in 0.50 / 0.65 / 0.88 / 0.91. Not mended by it: a word that is common in one library and rare in the other. Cosines
-of one embedder are comparable as they are; the scores of reciprocal rank fusion are ranks and never weights.
+BM25 scores of two libraries are not comparable as they are: the weight of a word is its idf, and the largest idf grows with
+the library. So the larger library has the larger scores for the same match, and a small one that holds the answer is drowned.
+Scores are divided by that largest idf: what is left says which part of the most that a word can count was found. Measured on
+Natural Questions (`antiphon bench retrieval`), the end that holds the right passage has the larger weight in 0.97 / 0.95 / 0.91
+/ 0.91 of questions where the device has 5 / 50 / 600 / 1,300 of 2,600 passages; with plain scores in 0.90 / 0.87 / 0.90 / 0.91.
+Not mended by it: a word that is common in one library and rare in the other. One more passage about the question never lowers
+the weight of an end (`postings`). Cosines of one embedder are comparable as they are; the scores of reciprocal rank fusion are
+ranks and never weights.
 """
 
 import math
@@ -18,15 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from antiphon.errors import UsageError
-from antiphon.retrieval import words
+from antiphon.retrieval import postings
 from antiphon.retrieval.options import Ranking, SearchOptions
 
 BM25_TEMPERATURE = 8.0
 COSINE_TEMPERATURE = 0.3
-REFERENCE_PASSAGES = 1000
-"""Scaled BM25 scores are as in a library of so many passages."""
-
-_LEAST_IDF = 1e-6  # FTS5's own floor
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +50,10 @@ def log_weight(scores: Sequence[float], temperature: float) -> float:
     return float(np.logaddexp.reduce(np.asarray(scores, dtype=np.float64) / temperature)) if len(scores) else -math.inf
 
 
-def bm25_scale(passages: int) -> float:
-    """What makes BM25 scores of a library of so many passages those of one of REFERENCE_PASSAGES, for equally rare words."""
-    return _largest_idf(REFERENCE_PASSAGES) / _largest_idf(passages)
-
-
-def _largest_idf(passages: int) -> float:
-    """FTS5's idf of a word that one passage has."""
-    return max(math.log(max(passages - 0.5, 1) / 1.5), _LEAST_IDF)
-
-
 def bm25_scorer(scaled: bool, temperature: float | None) -> Scorer:
-    """BM25 of FTS5, as it is or scaled by `bm25_scale`."""
-    name = f"bm25 scaled={REFERENCE_PASSAGES}" if scaled else "bm25"
-    return Scorer(f"{name} {words.identity()}", BM25_TEMPERATURE if temperature is None else temperature)
+    """BM25, as it is or scaled to a largest idf."""
+    name = f"bm25 scaled={postings.LARGEST_IDF!r}" if scaled else "bm25"
+    return Scorer(f"{name} {postings.identity()}", BM25_TEMPERATURE if temperature is None else temperature)
 
 
 def cosine_scorer(embedder: str, temperature: float | None) -> Scorer:
