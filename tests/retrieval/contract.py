@@ -94,7 +94,7 @@ class Contract:
                 with filled(libraries(), *texts, options=SearchOptions(scaled=scaled)) as index:
                     scores[scaled, size] = index.search("lion", 1)[0].score
         assert all(5 < score < 10 for (scaled, _), score in scores.items() if scaled)
-        assert all(4 < score for score in scores.values())
+        assert min(scores.values()) > 4
 
     def test_a_word_of_every_passage_still_counts(self, library: Opener) -> None:
         texts = "the mill burned down in 1911", "a mill by the river", "the miller of the mill", "a museum is in the mill"

@@ -16,7 +16,6 @@ from retrieval.contract import keys
 from retrieval.samples import passage, source
 
 LETTERS = [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)).startswith("L")]
-FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 TAKER = Words()
 
 
@@ -43,7 +42,7 @@ def test_for_letters_of_all_scripts_the_index_finds_it(tmp_path: Path) -> None:
         index.put(source("a"), [passage(text, key=key) for key, text in texts.items()])
         for key, text in texts.items():
             for form in ("NFC", "NFD"):
-                assert unicodedata.normalize(form, text) and key in keys(index, unicodedata.normalize(form, text), 300)
+                assert key in keys(index, unicodedata.normalize(form, text), 300)
 
 
 @given(st.text())

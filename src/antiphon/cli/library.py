@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from antiphon.cli.arguments import AsJson
 from antiphon.errors import UsageError
-from antiphon.retrieval.index import Found, Index
+from antiphon.retrieval.index import Found, Index, Renewing
 from antiphon.retrieval.ingest import Report
 from antiphon.retrieval.options import PassageOptions, Ranking, SearchOptions
 
@@ -48,11 +48,14 @@ def add(
     from antiphon.retrieval.opening import open_library
 
     options = PassageOptions(words, overlap)
-    with open_library(library, key_file=key_file, embedder=embedder, threads=threads, create=True) as index:
-        with _bar() as (console, step):
+    with _bar() as (console, step):
+        opened = open_library(
+            library, key_file=key_file, embedder=embedder, threads=threads, create=True, renew=_renewing(step)
+        )
+        with opened as index:
             report = ingest.add(index, paths, options, step)
             _embed(index, step)
-        _show(report, console, as_json)
+    _show(report, console, as_json)
     if report.failed and not (report.added or report.updated or report.unchanged):
         raise UsageError("none of the files could be read")
 
@@ -70,11 +73,12 @@ def update(
     from antiphon.retrieval import ingest
     from antiphon.retrieval.opening import open_library
 
-    with open_library(library, key_file=key_file, embedder=embedder, threads=threads) as index:
-        with _bar() as (console, step):
+    with _bar() as (console, step):
+        opened = open_library(library, key_file=key_file, embedder=embedder, threads=threads, renew=_renewing(step))
+        with opened as index:
             report = ingest.update(index, prune, step)
             _embed(index, step)
-        _show(report, console, as_json)
+    _show(report, console, as_json)
 
 
 @commands.command()
@@ -88,7 +92,7 @@ def remove(
     from antiphon.retrieval import ingest
     from antiphon.retrieval.opening import open_library
 
-    with open_library(library, key_file=key_file) as index:
+    with _bar() as (_, step), open_library(library, key_file=key_file, renew=_renewing(step)) as index:
         removed = ingest.remove(index, paths)
     Console(stderr=True).print(f"deleted {_counted(len(removed), 'file')}", highlight=False)
     if as_json:
@@ -177,6 +181,10 @@ def _bar() -> Iterator[tuple[Console, Any]]:
             progress.update(task, completed=done, total=total, description=os.path.basename(name)[-40:])
 
         yield console, step
+
+
+def _renewing(step: Any) -> Renewing:
+    return lambda done, total: step(done, total, "indexing anew")
 
 
 def _embed(index: Index, step: Any) -> None:

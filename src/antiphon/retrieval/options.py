@@ -44,7 +44,7 @@ class SearchOptions:
     """How passages are ranked. `ranking` None is lexical without an embedder and hybrid with one.
 
     temperature: tau of the weights (METHODS 4); None is the scorer's own default. scaled: BM25 scores are made comparable
-    between libraries of different sizes (`weights.bm25_scale`). Raises UsageError if a value is out of range.
+    between libraries of different sizes (`postings.LARGEST_IDF`). Raises UsageError if a value is out of range.
     """
 
     ranking: Ranking | None = None

@@ -2,9 +2,9 @@
 
 A word's rarity is counted among the passages that are not about the question (Robertson and Sparck Jones, 1976): of a library
 whose notes are all about a mill, "mill" says as much as in any other. A passage is about a question if it has ENOUGH of its
-words, whole ones. So one more passage about the question never lowers the score of another, nor the weight of an end. And a library is
-taken for a sample of one that has BACKGROUND passages more, without any of the words: a word that one of three notes has is
-not therefore common. The idf is Lucene's, which is above 0 always.
+words, whole ones. So one more passage about the question never lowers the score of another, nor the weight of an end. And a
+library is taken for a sample of one that has BACKGROUND passages more, without any of the words: a word that one of three notes
+has is not therefore common. The idf is Lucene's, which is above 0 always.
 """
 
 import hashlib
