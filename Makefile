@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 MODELS := .venv/.models
 
-.PHONY: demo test test-fast check format lint types imports picture clean
+.PHONY: demo test test-fast check format lint types imports picture figures clean
 
 demo: $(MODELS)
 	@$(BIN)/antiphon demo
@@ -35,6 +35,10 @@ imports: $(READY)
 picture: $(MODELS)
 	@$(BIN)/antiphon demo --picture docs/demo.svg
 	@$(BIN)/antiphon reproduce picture docs/results/x-cosd.json docs/speed.svg
+
+# Every figure of the documents, measured again: make figures DATA=FOLDER
+figures: $(MODELS)
+	@sh tools/measure.sh "$(DATA)"
 
 $(READY): pyproject.toml tools/install.sh
 	@PYTHON="$(PYTHON)" sh tools/install.sh

@@ -13,6 +13,7 @@ import pytest
 from antiphon.bench import rag
 from antiphon.bench.compute import PROFILES
 from antiphon.bench.kept import KeptFile
+from antiphon.bench.origin import origin
 from antiphon.bench.rag import Plan, Report, cases_of, run
 from antiphon.bench.rag_answers import Desk, Setting, Step, Written, steps
 from antiphon.bench.rag_ends import VirtualEnds
@@ -279,7 +280,7 @@ def test_distributions() -> None:
 
 def test_tables_and_page_say_the_same(data: Path) -> None:
     report = run(plan(data, "crcg,drdg-tw,dragon,concord", links=("concord@10", "concord", "concord@100")))
-    made = page(report, "antiphon bench rag").render()
+    made = page(report, origin("antiphon bench rag")).render()
     assert len(tables(report)) == 9
     for where in report.settings:
         for _, cells in parts(report.rows(*where)):

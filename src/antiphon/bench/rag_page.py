@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from antiphon.bench import charts
 from antiphon.bench.charts import Axis, Bar, Series, short
 from antiphon.bench.compute import Compute
+from antiphon.bench.origin import Origin
 from antiphon.bench.page import Html, Page, code, figure, note, paragraph, side_by_side, table
 from antiphon.bench.rag import Report
 from antiphon.bench.rag_answers import Step
@@ -27,7 +28,7 @@ ENTIRE = ("crcg", "drcg", "drdg-sw")
 """Methods that are no mixture step by step: a chart of steps says nothing of them."""
 
 
-def page(report: Report, command: str) -> Page:
+def page(report: Report, origin: Origin) -> Page:
     """The page of a finished run."""
     setting = report.plan.setting
     what = "questions" if next(iter(report.answers.values()))[0].scores else "texts"
@@ -43,7 +44,7 @@ def page(report: Report, command: str) -> Page:
         made.section(where(report, link, compute), *charts_of(rows), *tables_of(rows))
     if len(report.settings) > 2:
         made.section("Along the links", sensitivity(report))
-    made.section("How it was measured", *_method(report, command))
+    made.section("How it was measured", *_method(report, origin))
     return made
 
 
@@ -132,7 +133,7 @@ def sensitivity(report: Report) -> Html:
     return figure(charts.lines(series, axis, Axis("tokens/s", low=0.0)), "Tokens a second", "With 95 % intervals.")
 
 
-def _method(report: Report, command: str) -> Iterator[Html]:
+def _method(report: Report, origin: Origin) -> Iterator[Html]:
     yield paragraph(
         "Passages are shared out between the ends by a hash of their names; each end looks for itself, reads what it found in "
         "one context, and the token is that of the mixture. `drdg-tw` computes it in the simplest way. Tokens are held against "
@@ -140,7 +141,8 @@ def _method(report: Report, command: str) -> Iterator[Html]:
     )
     for link, compute in report.settings:
         yield note(f"{link.name}: {link.source}. {_hardware(report, compute)}")
-    yield code(command)
+    yield code(origin.command)
+    yield note(origin.sentence())
 
 
 def _hardware(report: Report, compute: Compute) -> str:

@@ -1,7 +1,6 @@
 """`antiphon bench rag`."""
 
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -45,6 +44,7 @@ def rag(
 ) -> None:
     """Answer over two libraries, one on the device and one in the cloud, by several methods side by side."""
     from antiphon.bench.compute import parse_compute
+    from antiphon.bench.origin import from_here, origin, typed
     from antiphon.bench.page import require_writable
     from antiphon.bench.rag import Plan, cases_of, run
     from antiphon.bench.rag_answers import Setting
@@ -63,10 +63,10 @@ def rag(
     if html is not None:
         require_writable(html)
     report = run(Plan(data, setting, cases, questions, results, skip))
-    console = Console(stderr=as_json)
+    console, command = Console(stderr=as_json), typed(sys.argv[1:])
     for table in tables(report):
         console.print(table)
     if html is not None:
-        page(report, shlex.join(["antiphon", *sys.argv[1:]])).write(html)
+        page(report, origin(command)).write(html)
     if as_json:
-        typer.echo(json.dumps(report.as_json()))
+        typer.echo(json.dumps(from_here(report.as_json(), command)))
