@@ -251,7 +251,7 @@ class SessionHost:
         """What the device is told at the end."""
         answering = self.answering
         shared, rounding = (False, 0.0) if answering is None else (answering.shared, answering.verifier.rounding)
-        return m.Closed(reason, self.passes, self.compute_ms, shared, rounding)
+        return m.Closed(reason, self.passes, max(0.0, self.compute_ms), shared, rounding)
 
     def deliver(self, received: Received) -> None:
         """Take a message of the device half. Raises ProtocolError if too many wait."""

@@ -47,10 +47,12 @@ class CloudLine:
         self.supplement: Supplement | None = None
         """The answer to the last question."""
         self._asked: tuple[int, int] | None = None  # epoch and step of the last question
+        self._open = False  # whether it may still be answered
         self.epoch = self._answered = 0  # the last of which evidence came
         self._transcript, self._codec, self._options = transcript, codec, options
         self._dense, self._interval = dense, interval
         self._expected = self._reported = transcript.position  # the step of the next evidence; what the cloud was told
+        self._limit = transcript.position + transcript.remaining
         self._proofs: dict[int, Proof] = {}
         self._stray: int | None = None  # the step from which on the line is not the device's
 
@@ -83,7 +85,7 @@ class CloudLine:
 
     def ask(self, step: int, question: bytes) -> Ask:
         """What to send to ask for more scores of a step."""
-        self.supplement, self._asked = None, (self.epoch, step)
+        self.supplement, self._asked, self._open = None, (self.epoch, step), True
         return Ask(self.epoch, step, question)
 
     def proof(self, step: int) -> Proof | None:
@@ -92,10 +94,10 @@ class CloudLine:
 
     def timed_out(self) -> None:
         """The step went on without its evidence. Far behind, or where that is wanted always, the cloud is told the tokens."""
-        self.debt = self.debt.wasted()
+        self.debt, self._open = self.debt.wasted(), False
         behind = self._transcript.position - self._expected
         if self._options.realign == "hard" or behind > self._options.ahead:
-            self._stray = self._expected
+            self._stray = min(self._expected, self._transcript.position)  # evidence may be there, and an answer late
 
     def decided(self, token: int, step: int) -> None:
         """The step's token was decided with this cloud's evidence."""
@@ -133,6 +135,8 @@ class CloudLine:
             return
         if message.step != self._expected:
             raise ProtocolError(f"evidence of step {message.step} came where {self._expected} was due", "out-of-turn")
+        if message.step >= self._limit:
+            raise ProtocolError(f"evidence of step {message.step} came for an answer of {self._limit} tokens", "out-of-range")
         self._expected += 1
         self.arrivals.arrived(now)
         proof = self._read(message.payload)
@@ -147,8 +151,8 @@ class CloudLine:
         place = message.epoch, message.step
         if self._asked is None or place > self._asked:
             raise ProtocolError("scores of another step came", "out-of-turn")
-        if place == self._asked:  # else the step went on without them
-            self.supplement = message
+        if place == self._asked and self._open:  # else the step went on without them
+            self.supplement, self._open = message, False
 
     def _read(self, payload: bytes) -> Proof:
         if self._dense:

@@ -4,6 +4,10 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance, Role, Stream
@@ -85,7 +89,7 @@ class Drafter:
         if self.exhausted:
             return None
         try:
-            logits = (yield from self._logits(numbers))[self._device_ids]
+            logits = on_common_logits((yield from self._logits(numbers)), self._device_ids)
         except CapacityError:
             self.exhausted = True
             return None
@@ -124,7 +128,8 @@ class Drafter:
             stream, parents, layer = chance.at(position + depth, Role.DRAFT), layer[: len(rows)], []
             for node, logits in zip(parents, rows, strict=True):
                 history = [*self._history, *tree.path_numbers(node)]
-                tree.laws[node] = quantise(process(logits[self._device_ids], self._sampling, history))
+                common = on_common_logits(logits, self._device_ids)
+                tree.laws[node] = quantise(process(common, self._sampling, history))
                 layer += tree.expand(node, draw(stream, tree.laws[node], width))
             layer = [node for node in layer if not is_end(tree.numbers[node])]
             if not layer:
@@ -178,6 +183,18 @@ class Drafter:
             return []
         numbers = {token: number for number, token in enumerate(self._device_ids.tolist())}
         return [numbers[token] for token in tokens if token in numbers]
+
+
+def on_common_logits(logits: Logits, ids: NDArray[np.integer[Any]]) -> Logits:
+    """The logits of the common tokens, in their order.
+
+    Where the model rules all of them out, and nothing else is wrong with it, they are all the same: any law will do to draft
+    from, for it costs acceptance only.
+    """
+    common: Logits = logits[ids]
+    if np.isneginf(common.max()) and np.isfinite(logits.max()):
+        return np.zeros_like(common)
+    return common
 
 
 def on_common(sampling: SamplingParams, common: CommonVocabulary) -> SamplingParams:

@@ -22,6 +22,8 @@ Name = Annotated[str, Meta(max_length=256)]
 Sentence = Annotated[str, Meta(max_length=4096)]
 Digest = Annotated[bytes, Meta(min_length=16, max_length=16)]
 Count = Annotated[int, Meta(ge=0, le=2**31)]
+Milliseconds = Annotated[float, Meta(ge=0, le=2**40)]
+Share = Annotated[float, Meta(ge=0, le=1)]
 Option = int | float | str | bool
 
 
@@ -152,9 +154,9 @@ class Closed(msgspec.Struct, frozen=True, array_like=True, tag=17, forbid_unknow
 
     reason: Name
     passes: Count
-    compute_ms: float
+    compute_ms: Milliseconds
     shared: bool
-    rounding: float
+    rounding: Share
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True, tag=18, forbid_unknown_fields=True):

@@ -49,11 +49,15 @@ class ScoreCodec:
         return writer.finish()
 
     def read_everything(self, payload: bytes, *, drafted: bool = False) -> tuple[Codes, int | None]:
-        """All codes, shape (size,), and the draft."""
+        """All codes, shape (size,), and the draft. Raises ProtocolError if they are of no law, or of one without the draft."""
         reader = Reader(payload)
         draft = self._token(reader) if drafted else None
         codes: Codes = reader.codes("<u2", self._size, ZERO, "the scores")
         reader.finish()
+        if (codes == ZERO).all():
+            raise ProtocolError("the scores are of no distribution: all of them are 0", "bad-probability")
+        if draft is not None and codes[draft] == ZERO:
+            raise ProtocolError("the draft has probability 0, so it cannot have been drawn", "bad-probability")
         return codes, draft
 
     def question(self, question: Question) -> bytes:
