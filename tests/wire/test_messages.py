@@ -76,8 +76,8 @@ def values_of(kind: inspect.Type) -> st.SearchStrategy[Any]:
         case inspect.IntType(ge=least, le=most, lt=below):
             highest = most if most is not None else below - 1 if below is not None else 2**64 - 1
             return st.one_of(st.integers(least or 0, highest), st.sampled_from([least or 0, highest]))
-        case inspect.FloatType():
-            return FLOATS
+        case inspect.FloatType(ge=least, le=most):
+            return FLOATS if least is None else st.floats(least, most)
         case inspect.BoolType():
             return st.booleans()
         case inspect.StrType(max_length=longest):
