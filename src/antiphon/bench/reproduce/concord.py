@@ -158,7 +158,7 @@ def cases(plan: Plan, usual: MixtureOptions) -> tuple[Case, ...]:
         *on([LINK], MAIN, usual, hardware),
         *on([FLAT], _rows(BOTH), usual, hardware),
         *on([RATED], (*FEW, "dragon+ahead=4"), usual, hardware),
-        *on([NATIVE, DELAYED], PAIR, usual, slower(hardware)),
+        *on([NATIVE, DELAYED], _rows((*PAIR, LETTER)), usual, slower(hardware)),
         *((*on(TRIPS, FEW, usual, hardware), *on([LINK], tuple(WAITS.values()), usual, hardware)) if asked else ()),
     )
 

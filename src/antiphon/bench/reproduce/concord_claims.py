@@ -178,11 +178,12 @@ def _machines(report: Report) -> list[Claim]:
         timed = [report.timed_rows(task, link) for link in (NATIVE, DELAYED)]
         slow = [report.rows(task, link, slow_device=True) for link in (NATIVE, DELAYED)]
         ours, modelled = (" and ".join(_times(rows["concord"], rows["dragon"]) for rows in pairs) for pairs in (timed, slow))
+        letter = " and ".join(_times(rows[LETTER], rows["dragon"]) for rows in slow)
         read = " and ".join(times(rows["concord"].decoding_per_s, rows["dragon"].decoding_per_s) for rows in timed)
         sizes = ", ".join(f"{rows['concord'].bytes.mean:.0f}" for rows in timed)
         here = (
             f"As two processes in real time {ours} times, once the prompt is read {read}; {sizes} bytes a token. With a device "
-            f"like the paper's, in virtual time, {modelled}"
+            f"like the paper's, in virtual time, {modelled}; to the letter {letter}"
         )
         why = "The device's own pass is what a token waits for." if task == "nq" else ""
         found.append(Claim(f"two machines, {task}: native, delayed", paper, here, why))

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from antiphon.bench.charts import Axis, Bar, Series, bars, levels, lines, short
+from antiphon.bench.charts import Axis, Bar, bars, levels, lines, short
 from antiphon.bench.page import Html, Page, figure, folded, note, side_by_side, table
-from antiphon.bench.rag_answers import Step
-from antiphon.bench.rag_figures import Figures, at_once, certified, consulted, late, quantile, submitted
-from antiphon.bench.rag_page import decisions, front, latencies, tables_of
+from antiphon.bench.rag_figures import Figures, consulted, quantile
+from antiphon.bench.rag_page import latencies, tables_of
 from antiphon.bench.rag_tables import spread
 from antiphon.bench.reproduce import concord_paper as paper
 from antiphon.bench.reproduce.concord import (
@@ -19,7 +18,6 @@ from antiphon.bench.reproduce.concord import (
     LINK,
     NATIVE,
     OURS,
-    PAIR,
     RATED,
     SLOWER,
     TASKS,
@@ -28,10 +26,10 @@ from antiphon.bench.reproduce.concord import (
 )
 from antiphon.bench.reproduce.concord_claims import claims, times
 from antiphon.bench.reproduce.concord_controls import slow_start, waiting
+from antiphon.bench.reproduce.concord_steps import diagnostics
 from antiphon.bench.reproduce.pages import claims_table, curve, settings_section
 from antiphon.bench.reproduce.plans import Settings
 from antiphon.bench.truncation import Mean
-from antiphon.methods.effects import Kind
 from antiphon.net.notation import parse_link
 
 LEAD = (
@@ -86,7 +84,7 @@ def page(report: Report) -> Page:
     made.section("Figure 5: ablation", *_ablation(report))
     made.section("Figure 6: latency", *_latency(report))
     made.section("Figure 7: two machines", *_machines(report))
-    made.section("Table II: how steps were decided", *_diagnostics(report))
+    made.section("Table II: how steps were decided", *diagnostics(report))
     made.section("Waiting debt: its constraint, and tau_short(q)", *waiting(report))
     made.section("Round trips and rates", *_links(report))
     made.section("All figures", *(block for task in TASKS for block in _everything(report, task)))
@@ -169,10 +167,10 @@ def _machines(report: Report) -> Iterator[Html]:
     for task in TASKS:
         for link, name in ((NATIVE, "native"), (DELAYED, "delay and jitter")):
             real, slow = report.timed_rows(task, link), report.rows(task, link, slow_device=True)
-            for row in PAIR:
-                theirs = paper.TWO_MACHINES[task, name] if row == "concord" else "1"
-                cells = [*_measured(real[row], real["dragon"]), *_modelled(slow[row])]
-                found.append([f"{task}, {name}", row, theirs, paper.TWO_MACHINES_BYTES[row], *cells])
+            for row in ("dragon", LETTER, "concord"):
+                theirs = paper.TWO_MACHINES[task, name] if row != "dragon" else "1"
+                cells = [*_measured(real.get(row), real["dragon"]), *_modelled(slow[row])]
+                found.append([f"{task}, {name}", row, theirs, paper.TWO_MACHINES_BYTES[PRINTED.get(row, row)], *cells])
     real_time = ("times", "tokens/s", "times,\nprompt read", "tokens/s,\nprompt read", "bytes\na token")
     here = [
         *(f"{what}\nreal\N{NO-BREAK SPACE}time" for what in real_time),
@@ -190,7 +188,9 @@ def _machines(report: Report) -> Iterator[Html]:
     )
 
 
-def _measured(one: Figures, dragon: Figures) -> list[str]:
+def _measured(one: Figures | None, dragon: Figures) -> list[str]:
+    if one is None:
+        return [""] * 5
     decoding = times(one.decoding_per_s, dragon.decoding_per_s)
     return [*_modelled(one), decoding, spread(one.decoding_per_s, ".1f"), short(one.bytes.mean)]
 
@@ -198,63 +198,6 @@ def _measured(one: Figures, dragon: Figures) -> list[str]:
 def _modelled(one: Figures) -> list[str]:
     speedup = "" if one.speedup is None else spread(one.speedup, ".2f")
     return [speedup, spread(one.tokens_per_s, ".1f")]
-
-
-def _diagnostics(report: Report) -> Iterator[Html]:
-    rows = {name: report.figures("nq", LINK, name) for name in ("dragon", "concord", "concord-nosystem", LETTER)}
-    pair = {name: rows[name] for name in (LETTER, "concord")}
-    debts = [
-        Series(name, tuple((place + 1.0, debt) for place, debt in enumerate(one.debts())), colour)
-        for colour, (name, one) in enumerate(pair.items())
-    ]
-    yield _decided(pair)
-    yield note(
-        "In the paper, and to the letter, a token is committed without the cloud only after a wait in vain. Most of those of "
-        "our `concord` come from another mechanism, the gate, which knows them to be the dense ones."
-    )
-    yield side_by_side(
-        figure(decisions(rows), "Where tokens came from", "Shares of all tokens."),
-        figure(_supplements(rows), "What settled consulted steps", "Questions for ids, chunks, or all scores."),
-        figure(lines(debts, Axis("token of the answer"), Axis("waiting debt")), "Debt over time", "On average."),
-        figure(front(report.rows("nq", LINK)), "Speed against tokens that are not the dense mixture's"),
-    )
-
-
-def _decided(rows: Mapping[str, Figures]) -> Html:
-    """Table II, in per cent, with what of it is by our gate."""
-    shares: tuple[tuple[str, str, Callable[[Figures], str]], ...] = (
-        ("committed without evidence", paper.ALONE, lambda one: _percent(one, lambda step: not step.evidence)),
-        ("of it certain, by our gate", "", lambda one: _percent(one, lambda step: step.kind is Kind.CERTAIN)),
-        ("of it after a wait in vain", "", lambda one: _percent(one, late)),
-        ("of consulted: not the device's own", paper.CHANGED, lambda one: _percent(one, _changed, consulted)),
-        ("of consulted: neither draft, the device's own submitted", "", lambda one: _percent(one, submitted, consulted)),
-        ("of consulted: settled by a certificate", paper.CERTIFIED, lambda one: _percent(one, certified, consulted)),
-        ("of consulted: at once", "", lambda one: _percent(one, at_once, consulted)),
-        ("of consulted: forced completion", paper.FORCED, lambda one: _percent(one, lambda step: step.everything, consulted)),
-    )
-    found = [[name, theirs, *(ours(one) for one in rows.values())] for name, theirs, ours in shares]
-    return table(["% of tokens", "the paper", *rows], found)
-
-
-def _changed(step: Step) -> bool:
-    return step.kind is Kind.CHANGED
-
-
-def _percent(one: Figures, part: Callable[[Step], bool], of: Callable[[Step], bool] = lambda step: True) -> str:
-    return spread(one.share(part, of), ".2f", 100)
-
-
-def _supplements(rows: Mapping[str, Figures]) -> Html:
-    parts = ("at once", "1 question", "2 questions or more", "chunks", "everything")
-    found = []
-    for name, one in rows.items():
-        shares = [0.0] * len(parts)
-        steps = [step for answer in one.answers for step in answer.steps if step.evidence]
-        for step in steps:
-            place = 4 if step.everything else 3 if step.chunks else min(step.questions, 2)
-            shares[place] += 100 / len(steps)
-        found.append(Bar(name, tuple(shares), f"{shares[0]:.1f} % at once"))
-    return bars(found, parts, "% of consulted steps")
 
 
 def _links(report: Report) -> Iterator[Html]:
