@@ -36,7 +36,7 @@ LEAD = (
     "The tables and figures of “CONCORD: Asynchronous Sparse Aggregation for Device-Cloud RAG under Document Isolation” (arXiv "
     "2606.15179), measured with small models on both ends, the paper's link, and hardware like the paper's."
 )
-SIX = ("crcg", "drcg", "drdg-sw", "drdg-tw", "dragon", LETTER, "concord")
+SHOWN = ("crcg", "drcg", "drdg-sw", "drdg-tw", "dragon", LETTER, "concord")
 """The methods of the paper's figures 3 and 4, and ours."""
 THEIRS = "the\N{NO-BREAK SPACE}paper"
 ABLATION = ("dragon", LETTER_NOSYSTEM, LETTER_NOCOMM, LETTER)
@@ -109,7 +109,7 @@ def _cells(column: Column, row: str, one: Figures) -> list[str]:
 
 
 def _questions(report: Report) -> Iterator[Html]:
-    rows = {name: report.figures("nq", LINK, name) for name in SIX}
+    rows = {name: report.figures("nq", LINK, name) for name in SHOWN}
     yield side_by_side(
         figure(_bars(rows, lambda one: one.score(0), "F1", ".1f"), "F1"),
         figure(_bars(rows, lambda one: one.score(1), "exact matches, %", ".1f"), "Exact matches"),
@@ -123,7 +123,7 @@ def _questions(report: Report) -> Iterator[Html]:
 
 
 def _texts(report: Report) -> Iterator[Html]:
-    rows = {name: report.figures("wikitext", LINK, name) for name in SIX}
+    rows = {name: report.figures("wikitext", LINK, name) for name in SHOWN}
     yield side_by_side(
         figure(_bars(rows, lambda one: one.tokens_per_s, "tokens/s", ".1f"), "Tokens a second"),
         figure(_bars(rows, lambda one: one.bytes, "bytes a token", ",.0f", log=True), "Bytes a token"),
