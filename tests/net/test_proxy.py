@@ -49,33 +49,54 @@ async def proxied(link: str, serve: Serve = echo) -> AsyncIterator[tuple[Proxy, 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
     with asyncio.Runner(loop_factory=precise_loop) as runner:
-        runner.run(asyncio.wait_for(test(), 20))
+        runner.run(asyncio.wait_for(test(), 60))
 
 
 def now() -> float:
     return asyncio.get_running_loop().time()
 
 
+async def tried(least: float, most: float, act: Callable[[], Awaitable[None]]) -> int:
+    """Act until it takes less than `most` seconds, and never less than `least`: how often.
+
+    Whatever else runs on the machine only adds to real time, so the fastest of many times is what counts.
+    """
+    for count in range(1, 21):
+        started = now()
+        await act()
+        took = now() - started
+        assert took >= least
+        if took < most:
+            return count
+    raise AssertionError(f"it never took less than {most} s")
+
+
+async def trip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"x")
+    assert await reader.readexactly(1) == b"x"
+
+
 def test_bytes_come_back_as_they_were_after_their_time() -> None:
     async def test() -> None:
         async with proxied("rtt=40ms") as (proxy, connect):
+
+            async def first() -> None:
+                reader, writer = await connect()
+                await trip(reader, writer)
+                writer.close()
+
+            greeted = await tried(0.08, 0.13, first)  # TCP's handshake, then there and back
             reader, writer = await connect()
-            started = now()
-            writer.write(b"x")
-            assert await reader.readexactly(1) == b"x"
-            assert 0.08 <= now() - started < 0.13  # TCP's handshake, then there and back
-            started = now()
-            writer.write(b"y")
-            assert await reader.readexactly(1) == b"y"
-            assert 0.04 <= now() - started < 0.06
+            await trip(reader, writer)
+            trips = greeted + 1 + await tried(0.04, 0.06, lambda: trip(reader, writer))
             writer.write(BLOB)
             writer.write_eof()
             assert await reader.read() == BLOB + b"done"  # the end of one direction does not end the other
             writer.close()
-            assert proxy.up.payload_bytes == 2 + len(BLOB)
-            assert proxy.down.payload_bytes == 2 + len(BLOB) + 4
             await emptied(proxy)
-            assert (proxy.connections, proxy.total) == (0, 1)
+            assert proxy.up.payload_bytes == trips + len(BLOB)
+            assert proxy.down.payload_bytes == trips + len(BLOB) + 4 * (greeted + 1)
+            assert (proxy.connections, proxy.total) == (0, greeted + 1)
 
     run(test)
 
@@ -96,9 +117,11 @@ def test_connections_share_the_rate() -> None:
 
     async def test() -> None:
         async with proxied("up=1Mbit,overhead=0") as (_, connect):
-            started = now()
-            await asyncio.gather(send(connect), send(connect))
-            assert 0.8 <= now() - started < 1.0  # 100,000 bytes at 1 Mbit/s
+
+            async def both() -> None:
+                await asyncio.gather(send(connect), send(connect))
+
+            await tried(0.8, 1.0, both)  # 100,000 bytes at 1 Mbit/s
 
     run(test)
 
@@ -143,13 +166,14 @@ async def until_broken(reader: asyncio.StreamReader) -> bool:
 
 
 def test_a_broken_connection_breaks_on_both_sides() -> None:
-    broken = []
+    broken, arrived = [], asyncio.Event()
 
     async def break_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(1)
         reset(writer)
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        arrived.set()
         broken.append(await until_broken(reader))
         writer.close()
 
@@ -161,7 +185,7 @@ def test_a_broken_connection_breaks_on_both_sides() -> None:
             await emptied(proxy)
         async with proxied("rtt=20ms", listen) as (proxy, connect):
             _, writer = await connect()
-            await asyncio.sleep(0.05)
+            await arrived.wait()
             reset(writer)
             await emptied(proxy)
             while not broken:
