@@ -52,7 +52,7 @@ def refusal(**changes: object) -> str:
         ({"method": "device"}, "there is no method 'device'"),
         ({"prompt": ""}, "the prompt is empty: give at least one character"),
         ({"prompt": "x" * 10_001}, "the prompt has 10001 bytes; this cloud takes at most 10000"),
-        ({"prompt": "x" * 5000}, "the prompt has 5000 tokens, but with this max-tokens at most 4085 fit"),
+        ({"prompt": "x" * 5000}, "the prompt has 5000 tokens, but with this max-tokens at most 4088 fit"),
         ({"max_tokens": 0}, "max-tokens must be 1 to 500 here, not 0"),
         ({"max_tokens": 501}, "max-tokens must be 1 to 500 here, not 501"),
         ({"options": {"draft_length": 99, "precision": 32}}, "draft length must be 1 to 16, or 0 (auto), not 99"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from antiphon.config import Limits, most_drafts
+from antiphon.config import Limits, WithTree
 from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.errors import AntiphonError, CapacityError, ModelError, UsageError
 from antiphon.methods import METHODS, MIXTURES, PROBES, find
@@ -87,14 +87,18 @@ class Cloud:
         looked = await self._looked(opening, options) if method.mixes else None
         text = opening.prompt if looked is None else context(looked.passages, opening.prompt, options.form)
         prompt = await self.worker.run(lambda: prompt_ids(self.model, text, chat=opening.chat))
-        cells = len(prompt) + opening.max_tokens + (0 if method.mixes else most_drafts(options))
+        needed = len(prompt) + opening.max_tokens
+        drafts = options.nodes if isinstance(options, WithTree) else 0  # those of a chain lie where the answer will
+        if method.coupled:  # a tree that does not fit is not read: the answer does not hang on it
+            drafts = max(0, min(drafts, self.model.context_length - needed))
+        cells = needed + drafts
         # Nothing waits on the way out, so no cancellation can keep any of it.
         with self._reserving(cells, len(prompt)):
             async with self.worker.holding(self.model.open) as opened:
                 verifier = Verifier(opened, prompt, common, opening.sampling, opening.committed)
                 transcript = Transcript(common.ends, opening.max_tokens, opening.committed)
                 chance = PhiloxChance(answer_key(opening.seed, opening.prompt, chat=opening.chat))
-                side = CloudSide(common, transcript, chance, verifier)
+                side = CloudSide(common, transcript, chance, verifier, spare=drafts)
                 if looked is not None:
                     side.mixing = CloudMixing(looked.log_mass, opening.sampling.temperature > 0, looked.passages)
                 assert method.cloud is not None  # only such methods are offered

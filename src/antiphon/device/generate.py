@@ -1,5 +1,6 @@
 """Writing one answer: a device half driven over a connection, over several, or alone."""
 
+import logging
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,7 +14,7 @@ from antiphon.device.connection import Connection
 from antiphon.device.host import Host, Show, now, run_half
 from antiphon.device.mixture import Mixture
 from antiphon.device.writing import Writing
-from antiphon.errors import UsageError
+from antiphon.errors import ModelError, UsageError
 from antiphon.methods import METHODS, MIXTURES, find
 from antiphon.methods.base import DeviceMixing, DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
@@ -24,6 +25,8 @@ from antiphon.retrieval.context import Looked, context, look
 from antiphon.retrieval.index import Index
 from antiphon.vocabulary import CommonVocabulary, identity
 from antiphon.wire.session import Ledger
+
+log = logging.getLogger(__name__)
 
 ALL_METHODS: Mapping[str, Method] = {**METHODS, **MIXTURES}
 """Every method that writes answers."""
@@ -128,7 +131,8 @@ class Device:
             raise UsageError(f"the method {method.name} drafts on the device: give --model")
         chat = request.chat and model.chat_template is not None  # a drafter without a template drafts from the bare prompt
         text = request.prompt if looked is None else context(looked.passages, request.prompt, request.options.form)
-        prompt = await self.worker.run(lambda: prompt_ids(model, text, chat=chat))
+        read = prompt_ids if method.cloud is None or method.mixes else _drafting_prompt
+        prompt = await self.worker.run(lambda: read(model, text, chat=chat))
         async with self.worker.holding(model.open) as opened:
             drafter = Drafter(model, opened, prompt, common, request.sampling)
 
@@ -162,6 +166,17 @@ class Device:
         if library is not None and library.scorer.scorer_id != welcome.scorer:
             sentence = "both ends must score passages alike to be weighed against each other; "
             raise UsageError(f"{sentence}this library has {library.scorer.scorer_id!r}, the cloud's {welcome.scorer!r}")
+
+
+def _drafting_prompt(model: Model, text: str, *, chat: bool) -> list[int]:
+    """What a drafter reads: a template that fails costs acceptance, not the answer, and is said once."""
+    try:
+        return prompt_ids(model, text, chat=chat)
+    except ModelError:
+        if not chat:
+            raise
+    log.warning("antiphon: the chat template of %s fails on this prompt, so the drafts follow the bare prompt", model.name)
+    return prompt_ids(model, text, chat=False)
 
 
 def require_clouds(method: Method, count: int) -> None:

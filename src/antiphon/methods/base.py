@@ -81,13 +81,18 @@ class DeviceSide:
 
 @dataclass(slots=True)
 class CloudSide:
-    """What a cloud half works with."""
+    """What a cloud half works with. spare: cells for drafts beyond those of the longest answer; None: as many as it takes."""
 
     common: CommonVocabulary
     transcript: Transcript
     chance: Chance
     verifier: Verifier
     mixing: "CloudMixing | None" = None
+    spare: int | None = None
+
+    def has_room_for(self, drafts: int) -> bool:
+        """Whether so many drafts can be read at once behind the transcript."""
+        return self.spare is None or drafts <= self.transcript.remaining + self.spare
 
 
 class DeviceHalf(Protocol):

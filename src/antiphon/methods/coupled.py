@@ -84,6 +84,8 @@ class CoupledDevice(ChainDevice):
 
     def run(self) -> Half:
         """Draft, and commit what the verdicts say."""
+        if self.drafter.exhausted:
+            self.drafter.tell()
         while (finish := self.side.transcript.finish) is None:
             yield from self._round()
         return finish

@@ -36,6 +36,10 @@ class CoupledTreeDevice(TreeDevice):
 class CoupledTreeCloud(TreeCloud):
     """Runs the races over the targets."""
 
+    def taken(self, tree: TokenTree) -> TokenTree:
+        """All of it, or nothing where the context has no room for it: the winner does not hang on drafts."""
+        return tree if self.side.has_room_for(len(tree.numbers)) else TokenTree()
+
     def choose(self, tree: TokenTree, node: int, target: Probs, position: int) -> tuple[int, None] | tuple[None, int]:
         """The child that is the winner, or the winner itself."""
         token = self.bonus(target, position)

@@ -23,6 +23,7 @@ from antiphon.vocabulary import CommonVocabulary
 
 log = logging.getLogger(__name__)
 
+CANNOT_SPELL = "the tokenizer of %s cannot spell the prompt, so this answer has no drafts: draft with another model"
 NO_ROOM = "the device's context of %d tokens is full, so the rest of this answer has no drafts: give --context more"
 
 Draw = Callable[[Stream, Probs, int], list[int]]
@@ -63,7 +64,7 @@ class Drafter:
         self._sampling = on_common(sampling, common)
         self._tokens = list(prompt)  # device ids: the prompt and the committed tokens
         self._history = self._numbers_of(prompt)  # wire numbers, for the penalties
-        self.exhausted = not self._tokens  # nothing to condition on: a prompt that this tokenizer cannot spell
+        self.exhausted = self._unspelled = not self._tokens  # nothing to condition on
         self._told = False
 
     def warm(self, temperature: float) -> None:
@@ -96,9 +97,10 @@ class Drafter:
         return logits, process(logits, self._sampling, [*self._history, *numbers])
 
     def tell(self) -> None:
-        """Say that the rest of the answer has no drafts, for want of room: once an answer."""
-        if self._tokens and not self._told:
-            log.warning("antiphon: " + NO_ROOM, self._model.context_length)
+        """Say that the rest of the answer has no drafts, for want of room or of a prompt: once an answer."""
+        if not self._told:
+            sentence = CANNOT_SPELL % self._model.name if self._unspelled else NO_ROOM % self._model.context_length
+            log.warning("antiphon: %s", sentence)
         self._told = True
 
     def restart(self, prompt: Sequence[int]) -> None:
@@ -106,7 +108,7 @@ class Drafter:
         self._tokens = list(prompt)
         self._history = self._numbers_of(prompt)
         self._reading.altered(0)
-        self.exhausted = not self._tokens
+        self.exhausted = self._unspelled = not self._tokens
 
     def draft_tree(
         self,

@@ -133,12 +133,16 @@ class TreeCloud:
         """The token after a path that came to a leaf."""
         raise NotImplementedError
 
+    def taken(self, tree: TokenTree) -> TokenTree:
+        """What is tested of a tree that came."""
+        return tree
+
     def run(self) -> Half:
         """Test and answer, round after round."""
         side = self.side
         yield from side.verifier.prefill()
         while (finish := side.transcript.finish) is None:
-            tree = self._tree(expect((yield Receive()), Draft, self._round))
+            tree = self.taken(self._tree(expect((yield Receive()), Draft, self._round)))
             targets = yield from side.verifier.score_tree(tree, exactly)
             yield self._verdict(tree, targets)
             self._round += 1
