@@ -93,7 +93,11 @@ LATER = len(device().tokenize(PROMPT)) + 5
 DEVICES: dict[str, tuple[Callable[[], Model], bool, str]] = {
     # the device's model, whether the prompt goes through the template, and what is said
     "a context too small for the prompt": (lambda: device(cells=8), False, "the device's context of 8 tokens is full"),
-    "a context too small for the answer": (lambda: device(cells=LATER), False, f"the device's context of {LATER} tokens is full"),
+    "a context too small for the answer": (
+        lambda: device(cells=LATER),
+        False,
+        f"the device's context of {LATER} tokens is full",
+    ),
     "a tokenizer that knows no such text": (speechless, False, "the tokenizer of speechless cannot spell the prompt"),
     "a chat template that fails": (lambda: device(Failing), True, "the chat template of small fails on this prompt"),
     "no chat template": (lambda: device(Unwritten), True, ""),
