@@ -25,7 +25,7 @@ def flush(worker: Worker) -> None:
 def require_nothing_kept(cloud: Cloud) -> None:
     """Every context, cell, leaf, reservation and answer is back."""
     flush(cloud.worker)
-    assert cloud._reserved == 0
+    assert cloud._reserved == cloud._reserved_bytes == 0
     assert not cloud._answering
     assert getattr(cloud.model, "in_use", InUse()) == InUse()
 

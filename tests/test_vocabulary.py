@@ -169,7 +169,7 @@ def peak_bytes_of(refused: bytes) -> int:
 
 
 def test_a_decompression_bomb_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MAX_PACKED_BYTES", 2**20)
+    monkeypatch.setattr(module, "MAX_BYTES", 2**20)
     assert peak_bytes_of(zlib.compress(bytes(16 * 2**20))) < 4 * 2**20
 
 

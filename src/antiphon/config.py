@@ -14,6 +14,10 @@ def _require(condition: bool, sentence: str) -> None:
         raise UsageError(sentence)
 
 
+MAX_LOGIT_BIASES = 1024
+"""Tokens with a logit bias of their own, at most: each pass goes through them."""
+
+
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
     """How the target distribution is made from logits (METHODS 0, in this order).
@@ -39,6 +43,8 @@ class SamplingParams:
         _require(0 < self.top_p <= 1, f"top-p must be above 0 and at most 1 (off), not {self.top_p}")
         _require(0 <= self.min_p <= 1, f"min-p must be between 0 (off) and 1, not {self.min_p}")
         _require(self.repetition_penalty > 0, f"repetition penalty must be above 0, not {self.repetition_penalty}")
+        count = len(self.logit_bias)
+        _require(count <= MAX_LOGIT_BIASES, f"at most {MAX_LOGIT_BIASES} tokens can have a logit bias, not {count}")
         biases = (value for _, value in self.logit_bias)
         _require(all(math.isfinite(value) for value in biases), "every logit bias must be a finite number")
 

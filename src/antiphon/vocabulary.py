@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from antiphon.core.distributions import Ids
 from antiphon.errors import ProtocolError
 
-MAX_TOKENS = 2**22
-"""Tokens of a vocabulary that is accepted from a peer."""
-_MAX_PACKED_BYTES = 2**27
+MAX_TOKENS = 2**19
+"""Tokens of a vocabulary that is accepted from a peer: twice as many as any tokenizer of today has."""
+MAX_BYTES = 2**24
+"""Of such a vocabulary, as it is laid out before it is compressed."""
 
 
 class TokenKind(IntEnum):
@@ -72,9 +73,9 @@ class Vocabulary:
 
     @classmethod
     def unpack(cls, packed: bytes) -> "Vocabulary":
-        """Read what `pack` wrote. Raises ProtocolError if it is malformed or larger than 128 MiB when unpacked."""
+        """Read what `pack` wrote. Raises ProtocolError if it is malformed or larger than 16 MiB when unpacked."""
         try:
-            return _parse(_inflate(packed, _MAX_PACKED_BYTES))
+            return _parse(_inflate(packed, MAX_BYTES))
         except (ValueError, IndexError, zlib.error) as error:
             raise ProtocolError(f"the vocabulary is malformed: {error}", "bad-vocabulary") from error
 

@@ -175,7 +175,7 @@ def test_numbers_that_the_text_names() -> None:
     words = DOC.replace("\n", " ")
     assert f"each of {m.PART_BYTES} bytes" in words
     assert f"signed, 1 to {vocabulary.MAX_TOKENS} |" in words
-    assert f"at most {vocabulary._MAX_PACKED_BYTES} bytes uncompressed" in words
+    assert f"at most {vocabulary.MAX_BYTES} bytes uncompressed" in words
     assert f"a frame has at most {SMALL_FRAME_BYTES} bytes" in words
     assert f"their number in {COUNT_BITS} bits, 0 to {MAX_CANDIDATES}," in words
     assert f"2^(-{LogRatios().octaves} c / 65534)" in words

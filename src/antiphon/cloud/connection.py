@@ -136,7 +136,7 @@ class CloudConnection:
         return m.Welcome(m.VERSION, agent, public_name(model), fingerprint, context, names, limits, scorer)
 
     async def _send_vocabulary(self) -> None:
-        packed = await self._cloud.worker.run(self._cloud.model.vocabulary.pack)
+        packed = await self._cloud.vocabulary()
         size = min(m.PART_BYTES, self._cloud.limits.frame_bytes - 64)
         parts = [packed[start : start + size] for start in range(0, len(packed), size)]
         for index, part in enumerate(parts):
@@ -251,7 +251,8 @@ class SessionHost:
         """What the device is told at the end."""
         answering = self.answering
         shared, rounding = (False, 0.0) if answering is None else (answering.shared, answering.verifier.rounding)
-        return m.Closed(reason, self.passes, max(0.0, self.compute_ms), shared, rounding)
+        # Sums and differences of floats may lie a last digit outside of what they can be.
+        return m.Closed(reason, self.passes, max(0.0, self.compute_ms), shared, min(1.0, rounding))
 
     def deliver(self, received: Received) -> None:
         """Take a message of the device half. Raises ProtocolError if too many wait."""

@@ -14,6 +14,7 @@ from antiphon.errors import AntiphonError, CapacityError, ModelError, UsageError
 from antiphon.methods import METHODS, MIXTURES, PROBES, find
 from antiphon.methods.base import CloudMixing, CloudSide, Method, Transcript
 from antiphon.methods.effects import Half
+from antiphon.methods.evidence import kept_bytes
 from antiphon.methods.verifier import Verifier
 from antiphon.models.base import Model
 from antiphon.models.chat import prompt_ids
@@ -25,6 +26,9 @@ from antiphon.wire.messages import Open
 
 COMMONS_KEPT = 16
 """Common vocabularies kept for devices to come back to; each is a few megabytes."""
+
+SCORES_BYTES = 2**29
+"""Of memory for the scores that sessions of methods that mix documents keep, all of them together."""
 
 
 @dataclass(slots=True, eq=False)
@@ -54,10 +58,11 @@ class Cloud:
         offered = {**methods, **PROBES, **({} if library is None else MIXTURES)}
         self.methods = {name: method for name, method in offered.items() if method.cloud is not None}
         self.worker = worker or Worker()
-        self._reserved = 0
+        self._reserved = self._reserved_bytes = 0
         self._answering: set[Answering] = set()
         self._commons: OrderedDict[bytes, CommonVocabulary] = OrderedDict()
         self._identity = identity(model.vocabulary)
+        self._packed: bytes | None = None
 
     def close(self) -> None:
         """Free the model, once its pass under way is over."""
@@ -71,6 +76,15 @@ class Cloud:
         if digest in self._commons:
             self._commons.move_to_end(digest)
         return self._commons.get(digest)
+
+    async def vocabulary(self) -> bytes:
+        """The model's vocabulary as it crosses the link; packed once."""
+        return await self.worker.run(self._pack) if self._packed is None else self._packed
+
+    def _pack(self) -> bytes:
+        if self._packed is None:
+            self._packed = self.model.vocabulary.pack()
+        return self._packed
 
     async def learn(self, members: bytes) -> CommonVocabulary:
         """The common vocabulary that a device describes. Raises ProtocolError if it does not fit the model's own."""
@@ -93,7 +107,8 @@ class Cloud:
             drafts = max(0, min(drafts, self.model.context_length - needed))
         cells = needed + drafts
         # Nothing waits on the way out, so no cancellation can keep any of it.
-        with self._reserving(cells, len(prompt)):
+        scores = kept_bytes(options, opening.max_tokens, len(self.model.vocabulary)) if method.mixes else 0
+        with self._reserving(cells, len(prompt), scores):
             async with self.worker.holding(self.model.open) as opened:
                 verifier = Verifier(opened, prompt, common, opening.sampling, opening.committed)
                 transcript = Transcript(common.ends, opening.max_tokens, opening.committed)
@@ -158,15 +173,17 @@ class Cloud:
             raise UsageError(f"a logit bias names a token that {self.model.name} does not have")
 
     @contextmanager
-    def _reserving(self, cells: int, prompt_tokens: int) -> Iterator[None]:
-        self._require_room(cells, prompt_tokens)
+    def _reserving(self, cells: int, prompt_tokens: int, scores: int) -> Iterator[None]:
+        self._require_room(cells, prompt_tokens, scores)
         self._reserved += cells
+        self._reserved_bytes += scores
         try:
             yield
         finally:
             self._reserved -= cells
+            self._reserved_bytes -= scores
 
-    def _require_room(self, cells: int, prompt_tokens: int) -> None:
+    def _require_room(self, cells: int, prompt_tokens: int, scores: int) -> None:
         room = self.model.context_length
         if cells > room:
             longest = max(0, room - (cells - prompt_tokens))
@@ -174,7 +191,11 @@ class Cloud:
                 f"the prompt has {prompt_tokens} tokens, but with this max-tokens at most {longest} fit into the cloud's "
                 f"context of {room}: shorten the prompt, or ask for fewer tokens"
             )
-        if self._reserved + cells > room:
+        if scores > SCORES_BYTES:
+            asked, had = scores >> 20, SCORES_BYTES >> 20
+            sentence = f"the scores of so many steps ahead would take {asked} MiB of the {had} that this cloud has"
+            raise UsageError(f"{sentence}: choose a smaller ahead")
+        if self._reserved + cells > room or self._reserved_bytes + scores > SCORES_BYTES:
             raise CapacityError("the cloud is full at the moment: try again shortly")
 
 

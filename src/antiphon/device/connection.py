@@ -15,7 +15,7 @@ from antiphon.models.base import Model, public_name
 from antiphon.net.transport import Inbox, Transport, next_within
 from antiphon.net.websocket import dial, header_bytes
 from antiphon.net.worker import Worker
-from antiphon.vocabulary import CommonVocabulary, Vocabulary, common_vocabulary, identity
+from antiphon.vocabulary import MAX_BYTES, CommonVocabulary, Vocabulary, common_vocabulary, identity
 from antiphon.wire import messages as m
 from antiphon.wire.session import Ledger, Life, Received, Side, WireSession
 
@@ -331,6 +331,8 @@ class Connection:
                 raise ProtocolError("the parts of the cloud's vocabulary came out of order", "bad-vocabulary")
             parts.append(part.data)
             total = part.total
+            if sum(map(len, parts)) > MAX_BYTES:
+                raise ProtocolError(f"the cloud's vocabulary has more than {MAX_BYTES >> 20} MiB", "bad-vocabulary")
         return b"".join(parts)
 
     async def _agree(self) -> None:

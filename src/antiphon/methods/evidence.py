@@ -22,6 +22,14 @@ from antiphon.wire.scores import ScoreCodec
 KEPT = 8
 """Steps behind the device's progress whose scores are kept: a question for one may be on its way."""
 
+STEP_BYTES = 10
+"""Of a token in the scores of a step (`StepScores`): its code, and its strength."""
+
+
+def kept_bytes(options: MixtureOptions, tokens: int, size: int) -> int:
+    """Bytes of the scores that a session keeps at most, for answers of so many tokens over a vocabulary of `size`."""
+    return (min(options.ahead, tokens) + KEPT + 1) * size * STEP_BYTES
+
 
 def mixing_of(side: CloudSide) -> CloudMixing:
     """What the cloud found. Raises ValueError without it."""

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol
 
 from antiphon.core.distributions import Logits
@@ -196,15 +197,30 @@ def spell(model: Model, data: bytes) -> list[int]:
 
 def _spell_text(model: Model, text: str) -> list[int]:
     ids = model.tokenize(text)
-    if model.vocabulary.join(ids) == text.encode():
+    if _spells(model, ids, text):
         return ids
-    if len(text) == 1:
-        return _spell_bytes(model, text.encode())
+    lost = {character for character in set(text) if not _spells(model, model.tokenize(character), character)}
+    ids = []
+    for is_lost, run in groupby(text, lost.__contains__):
+        stretch = "".join(run)
+        ids += _spell_bytes(model, stretch.encode()) if is_lost else _spell_run(model, stretch)
+    return ids
+
+
+def _spell_run(model: Model, text: str) -> list[int]:
+    """Text of which each character alone can be spelled, if not every stretch together."""
+    ids = model.tokenize(text)
+    if len(text) == 1 or _spells(model, ids, text):
+        return ids
     middle = len(text) // 2
-    return _spell_text(model, text[:middle]) + _spell_text(model, text[middle:])
+    return _spell_run(model, text[:middle]) + _spell_run(model, text[middle:])
+
+
+def _spells(model: Model, ids: Sequence[int], text: str) -> bool:
+    return model.vocabulary.join(ids) == text.encode()
 
 
 def _spell_bytes(model: Model, data: bytes) -> list[int]:
     single = model.vocabulary.single_bytes
-    unknown = model.tokenize(REPLACEMENT)
+    unknown = model.tokenize(REPLACEMENT) if any(byte not in single for byte in data) else []
     return [token for byte in data for token in ([single[byte]] if byte in single else unknown)]

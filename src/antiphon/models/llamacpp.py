@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from antiphon.errors import CapacityError, ModelError, ProtocolError, UsageError
 from antiphon.models.base import InUse, Preempted, Stop
 from antiphon.models.branches import Pool
 from antiphon.models.canonical import canonical_tokens
+from antiphon.models.cutting import MOST, Cuts
 from antiphon.models.sequences import BATCH, NARROW, ROWS, SequenceContext, full
 from antiphon.vocabulary import TokenKind, Vocabulary
 
@@ -182,7 +184,20 @@ class LlamaModel:
         A space that the tokenizer would put before plain text is left out, so that the ids spell `text`.
         """
         self.require_open()
-        if self._lead and not special:
+        first, *others = self._cuts.cut(text) if len(text) > MOST else (text,)
+        ids = _tokenize(self._vocab, first, special) if special else self._continued(first, special)
+        for piece in others:
+            ids += self._continued(piece, special)
+        return ids
+
+    @cached_property
+    def _cuts(self) -> Cuts:
+        control = np.flatnonzero(self.vocabulary.kinds == TokenKind.CONTROL).tolist()
+        return Cuts(self.vocabulary.pieces, map(self.token_text, control))
+
+    def _continued(self, text: str, special: bool) -> list[int]:
+        """The ids of text that nothing is put before."""
+        if self._lead:
             ids = _tokenize(self._vocab, _MARK + text, special)
             if ids[: len(self._lead)] == self._lead:
                 return ids[len(self._lead) :]

@@ -102,13 +102,13 @@ class ToyModel:
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Greedy longest match. A byte that no piece spells is lost, as real tokenizers do (see `spell`)."""
-        data, ids = text.encode(), []
-        while data:
-            sizes = range(min(self._longest, len(data)), 0, -1)
-            size = next((size for size in sizes if data[:size] in self._ids), None)
-            if size is not None:
-                ids.append(self._ids[data[:size]])
-            data = data[size or 1 :]
+        data, ids, place = text.encode(), list[int](), 0
+        while place < len(data):
+            ends = range(min(place + self._longest, len(data)), place, -1)
+            end = next((end for end in ends if data[place:end] in self._ids), None)
+            if end is not None:
+                ids.append(self._ids[data[place:end]])
+            place = end or place + 1
         return ids
 
     def token_text(self, token: int) -> str:
