@@ -1,25 +1,25 @@
 """What one device can cost a cloud is bounded before it is spent: in bytes, in entries, in time of the model's thread."""
 
 import asyncio
-from dataclasses import replace
 
 import msgspec
 import pytest
 
 from antiphon.cloud.connection import SessionHost
 from antiphon.cloud.service import SCORES_BYTES, Cloud
+from antiphon.cloud.told import told
 from antiphon.config import MAX_LOGIT_BIASES, Limits, SamplingParams
 from antiphon.core.scores import StepScores
-from antiphon.device.connection import Connection
+from antiphon.device.connection import Connection, DeviceSession
 from antiphon.device.generate import Device
-from antiphon.errors import CapacityError, ProtocolError, UsageError
+from antiphon.errors import CapacityError, ProtocolError, RemoteError, UsageError
 from antiphon.methods.evidence import STEP_BYTES, kept_bytes
 from antiphon.methods.mixture_options import MixtureOptions
-from antiphon.models.toy import named_toy
+from antiphon.models.toy import ToyModel, named_toy, toy_pieces
 from antiphon.net.transport import Inbox
 from antiphon.vocabulary import Vocabulary
 from antiphon.wire import messages as m
-from links import linked, request, toy_cloud, toy_device
+from links import linked, raw_session, request, toy_cloud, toy_device
 
 
 def test_a_vocabulary_is_packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,19 +70,19 @@ def test_messages_that_wait_are_bounded_in_bytes_and_in_number() -> None:
 
 def test_a_device_that_sends_long_drafts_without_waiting_is_stopped_before_they_fill_the_memory() -> None:
     async def test(device: Device, connection: Connection) -> str:
-        from links import raw_session
-
         session = await raw_session(connection, method="cloud", options={}, max_tokens=500)
-        kept: list[int] = []
         for _ in range(40):
             connection._transport._outbox.put_nowait(connection.wire.send(m.Draft(0, 0, bytes(30_000)), session.number))
-        with pytest.raises(Exception, match="too many messages wait to be read") as caught:
-            while True:
-                await session.receive()
-        assert not kept
+        with pytest.raises(RemoteError, match="too many messages wait to be read") as caught:
+            await to_its_end(session)
         return str(caught.value)
 
     assert linked(test, Limits(frame_bytes=100_000))
+
+
+async def to_its_end(session: DeviceSession) -> None:
+    while True:
+        await session.receive()
 
 
 def options(ahead: int) -> MixtureOptions:
@@ -113,22 +113,23 @@ def test_room_for_scores_is_set_aside_and_comes_back() -> None:
     cloud.close()
 
 
-def test_a_refusal_names_no_folder() -> None:
-    async def run() -> str:
-        from antiphon.models.toy import ToyModel, toy_pieces
+SENTENCES = [
+    ("all 64 contexts of /home/someone/x.gguf are in use", "all 64 contexts of x.gguf are in use"),
+    ("the library /srv/private/docs.db is locked", "the library docs.db is locked"),
+    ("cannot reach postgresql://u:s3cret@db.inside/docs (refused)", "cannot reach the library (refused)"),
+    ("'~/notes/of mine/a.txt' cannot be read", "'a.txt' cannot be read"),
+    (r"C:\Users\someone\docs.db is locked", "docs.db is locked"),
+    (
+        "the prompt has 3/4 of its bytes; see https://example.org/a/b",
+        "the prompt has 3/4 of its bytes; see https://example.org/a/b",
+    ),
+    ("x" * 5000, "x" * 4096),
+]
 
-        cloud = Cloud(ToyModel(toy_pieces(order=1), name="/home/someone/models/x.gguf"))
-        biased = replace(SamplingParams(), logit_bias=((99_999, 1.0),))
-        opening = m.Open("cloud", {}, biased, "the ", False, 1, 1, ())
-        try:
-            async with cloud.answering(opening, cloud._identity):
-                return ""
-        except UsageError as error:
-            return str(error)
-        finally:
-            cloud.close()
 
-    assert asyncio.run(run()) == "a logit bias names a token that x.gguf does not have"
+@pytest.mark.parametrize(("sentence", "crosses"), SENTENCES)
+def test_what_crosses_names_no_folder_and_no_database(sentence: str, crosses: str) -> None:
+    assert told(UsageError(sentence), ToyModel(toy_pieces(), name="/home/someone/x.gguf")) == crosses
 
 
 def test_a_prompt_of_blanks_is_answered_beside_others() -> None:

@@ -9,7 +9,6 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as dial_raw
 from websockets.asyncio.server import ServerConnection
-from websockets.asyncio.server import serve as serve_raw
 
 from antiphon.cloud.server import address, listen, server_of
 from antiphon.cloud.service import Cloud
@@ -18,8 +17,8 @@ from antiphon.device.connection import Connection, connect
 from antiphon.errors import AntiphonError, LinkError
 from antiphon.models.toy import named_toy
 from antiphon.net.worker import Worker
-from antiphon.vocabulary import Vocabulary
 from antiphon.wire import messages as m
+from fakecloud import Script, fake_cloud, frame
 from kept import require_nothing_kept
 from links import raw_session
 
@@ -57,10 +56,6 @@ async def greeted(url: str) -> ClientConnection:
     await socket.send(frame(0, m.Common(welcome.vocabulary, 272)))
     await socket.recv()
     return socket
-
-
-def frame(session: int, message: m.Message) -> bytes:
-    return m.encode(m.Envelope(session, message))
 
 
 def opening(method: str, tokens: int) -> m.Open:
@@ -135,31 +130,6 @@ def test_a_device_that_sends_one_long_frame_slowly_is_not_lost() -> None:
             await socket.close()
 
     asyncio.run(asyncio.wait_for(run(), 60))
-
-
-Script = Callable[[ServerConnection], Awaitable[None]]
-
-
-@asynccontextmanager
-async def fake_cloud(script: Script, vocabulary: Vocabulary | None = None, packed: bytes | None = None) -> AsyncIterator[str]:
-    """The address of a cloud that greets, opens a session, and then does as it likes."""
-    known = vocabulary or named_toy("toy-cloud").vocabulary
-
-    async def serve(socket: ServerConnection) -> None:
-        with suppress(Exception):
-            await socket.recv()
-            welcome = m.Welcome(m.VERSION, "x", "fake", known.fingerprint, 4096, ("cloud",), Limits(), "")
-            await socket.send(frame(0, welcome))
-            if isinstance(m.decode(await socket.recv()).message, m.VocabularyRequest):
-                await socket.send(frame(0, m.VocabularyPart(0, 1, packed or known.pack())))
-                await socket.recv()
-            await socket.send(frame(0, m.CommonReady()))
-            await socket.recv()
-            await socket.send(frame(1, m.Opened(3)))
-            await script(socket)
-
-    async with serve_raw(serve, "127.0.0.1", 0, compression=None, ping_interval=None, close_timeout=0.1) as server:
-        yield f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 def heard(script: Script, seconds: float = SOON) -> tuple[str, float]:

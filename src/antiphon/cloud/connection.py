@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from antiphon import __version__
 from antiphon.cloud.service import Answering, Cloud, failure_code
+from antiphon.cloud.told import told
 from antiphon.config import Patience
 from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, LinkError, ProtocolError
@@ -183,7 +184,7 @@ class CloudConnection:
             await self.send(message, session)
 
     async def _fail(self, session: int, code: str, error: AntiphonError) -> None:
-        await self._send_if_up(m.Failure(code, str(error)[:4096]), session)
+        await self._send_if_up(m.Failure(code, told(error, self._cloud.model)), session)
 
     async def _cancel(self, session: int) -> None:
         host = self._hosts.get(session)

@@ -4,6 +4,7 @@ import asyncio
 from enum import Enum
 
 from antiphon.cloud.service import Cloud
+from antiphon.cloud.told import told
 from antiphon.errors import AntiphonError, CapacityError
 
 HEALTH_SECONDS = 30.0
@@ -43,9 +44,9 @@ class Health:
         try:
             await self._cloud.generate_one()
         except CapacityError as error:
-            return State.FULL, str(error)
+            return State.FULL, told(error, self._cloud.model)
         except AntiphonError as error:
-            return State.FAILING, str(error)
+            return State.FAILING, told(error, self._cloud.model)
         return State.OK, ""
 
     def _answered(self, task: "asyncio.Task[tuple[State, str]]") -> None:

@@ -16,7 +16,7 @@ from antiphon.methods.base import CloudMixing, CloudSide, Method, Transcript
 from antiphon.methods.effects import Half
 from antiphon.methods.evidence import kept_bytes
 from antiphon.methods.verifier import Verifier
-from antiphon.models.base import Model
+from antiphon.models.base import Model, public_name
 from antiphon.models.chat import prompt_ids
 from antiphon.net.worker import Worker
 from antiphon.retrieval.context import Looked, context, look
@@ -170,7 +170,7 @@ class Cloud:
             raise UsageError("the seed must be below 2^64")
         vocabulary_size = len(self.model.vocabulary)
         if not all(0 <= token < vocabulary_size for token, _ in opening.sampling.logit_bias):
-            raise UsageError(f"a logit bias names a token that {self.model.name} does not have")
+            raise UsageError(f"a logit bias names a token that {public_name(self.model)} does not have")
 
     @contextmanager
     def _reserving(self, cells: int, prompt_tokens: int, scores: int) -> Iterator[None]:

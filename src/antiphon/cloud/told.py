@@ -1,0 +1,15 @@
+"""What a cloud tells of itself where it refuses or fails: what a device can act on, and nothing of the machine behind it."""
+
+import re
+
+from antiphon.models.base import Model, public_name
+
+_DATABASE = re.compile(r"postgres(?:ql)?://[^\s'\"]+")
+_PATH = re.compile(r"(?<![\w:/.~])(?:~?/|[A-Za-z]:\\)(?:[^/\\\n'\":;,()]+[/\\])+(?=[^/\\\s])")
+"""The folders of a path that begins at a root or at home."""
+
+
+def told(error: BaseException, model: Model) -> str:
+    """The sentence of an error as it crosses: of a model or a file the name without its folders, of a database nothing."""
+    sentence = str(error).replace(model.name, public_name(model))
+    return _PATH.sub("", _DATABASE.sub("the library", sentence))[:4096]
