@@ -185,7 +185,9 @@ def test_a_mute_device_makes_a_trip_a_token_and_the_answer_of_cloud() -> None:
     assert asking.token_ids == streamed.token_ids
     assert asking.answer.exchanged.drafted == 0
     assert asking.answer.rounds == asking.tokens == asking.passes
-    assert device.open().extend([1]).size  # the model is still open
+    left = device.open()
+    assert left.extend([1]).size  # the model is still open
+    left.close()
 
 
 COMPUTE = Compute("test", PassCost(5.0, 1.0), PassCost(20.0, 2.0), "a test")
