@@ -100,10 +100,13 @@ def test_before_any_report_it_is_the_certificate_without_a_message() -> None:
 
 
 def test_a_bound_never_loosens() -> None:
+    """A later report with a larger bound says less than is known already: what was settled stays settled."""
     known = certificate([0.6, 0.4])
-    known.absorb(0, report(0.1))
     known.absorb(0, Report({}, 0))
-    known.absorb(0, report(0.1, a=0.5))
+    assert known.settled() is None
+    known.absorb(0, report(0.1))
+    assert known.settled() == 0, "and it tightens"
+    known.absorb(0, Report({}, 0))
     assert known.settled() == 0
 
 
