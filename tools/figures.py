@@ -3,7 +3,7 @@
     python tools/figures.py            what is not held, and what is not equal
     python tools/figures.py --write    also puts the results' figures into the documents
 
-A document has a register, `docs/figures/NAME.toml`:
+A document has a register, `docs/figures/NAME.toml`, or several, `NAME.PART.toml`:
 
     [[held]]                                       # text with figures of `docs/results/x-cosd.json`; else `{tslt: PATH ...`
     of = "x-cosd"
@@ -16,7 +16,7 @@ A document has a register, `docs/figures/NAME.toml`:
 
 A figure is `{PATH | FORM}`: PATH leads into the JSON by keys, `[2]` and `[key=value,key=value]`, may be `PATH / PATH` or
 `PATH * 100`; FORM is Python's. `ci FORM` also writes the interval of a mean: `1.38 (1.29 to 1.47)`. Elsewhere than in code,
-links and addresses, what has a unit and what stands in a table is a figure.
+links and addresses, what has a unit and what stands in a table below its heading is a figure.
 """
 
 import json
@@ -60,10 +60,12 @@ class Document:
 
     def __init__(self, path: Path) -> None:
         self.path, self.text = path, path.read_text(encoding="utf-8")
-        register = REGISTERS / f"{path.stem}.toml"
-        found = tomllib.loads(register.read_text(encoding="utf-8")) if register.is_file() else {}
-        self.held = [held for entry in found.get("held", ()) for held in _held(entry)]
-        self.constants: list[dict[str, str]] = found.get("constant", [])
+        self.held: list[Held] = []
+        self.constants: list[dict[str, str]] = []
+        for register in sorted((*REGISTERS.glob(f"{path.stem}.toml"), *REGISTERS.glob(f"{path.stem}.*.toml"))):
+            found = tomllib.loads(register.read_text(encoding="utf-8"))
+            self.held += [held for entry in found.get("held", ()) for held in _held(entry)]
+            self.constants += found.get("constant", [])
 
     def faults(self) -> Iterator[str]:
         """What is wrong, a sentence each."""
@@ -114,7 +116,7 @@ def figures(text: str) -> Iterator[re.Match[str]]:
     """What in a document is a figure."""
     plain = _CODE.sub(lambda match: re.sub(r"[^\n]", "\x00", match.group()), text)
     yield from _WITH_UNIT.finditer(plain)
-    for row in re.finditer(r"^\|.*\|$", plain, re.MULTILINE):
+    for row in re.finditer(r"^\|.*\|$(?!\n\| ?-)", plain, re.MULTILINE):  # a heading is no figure
         yield from _CELL.finditer(plain, row.start(), row.end())
 
 
@@ -128,7 +130,7 @@ def _held(entry: dict[str, Any]) -> Iterator[Held]:
             name, colon, path = place[1].strip().rpartition(":")
             values.append(_value(name if colon else entry["of"], path.strip(), place[3].strip(), bool(place[2])))
             last = place.end()
-        found = r"([^|\n]{1,60}?)".join([*parts, _loosely(text[last:])])
+        found = r"([^|\n]{1,60}?)(?![.,]?\d)".join([*parts, _loosely(text[last:])])
         yield Held(text, re.compile(found), tuple(values))
 
 
