@@ -1,7 +1,8 @@
 """Toy models small enough to enumerate, and the exact output law of a method on them."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +13,12 @@ from antiphon.core.enumeration import output_law
 from antiphon.core.rounding import Quantise, exactly
 from antiphon.methods.base import CloudSide, DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
+from antiphon.methods.effects import Finish, Half, Send
 from antiphon.methods.pair import run_pair
 from antiphon.methods.verifier import Verifier
 from antiphon.models.toy import ToyModel
 from antiphon.vocabulary import CommonVocabulary, common_vocabulary
+from antiphon.wire.messages import Message
 
 Law = Mapping[tuple[int, ...], float]
 
@@ -33,14 +36,14 @@ class Pair:
         self.common: CommonVocabulary = common_vocabulary(self.device.vocabulary, self.cloud.vocabulary)
 
     def sides(self, tokens: int, sampling: SamplingParams, chance: Chance) -> tuple[DeviceSide, CloudSide]:
-        prompt_device, prompt_cloud = self.device.tokenize("ab"), self.cloud.tokenize("ab")
-        drafter = Drafter(self.device, self.device.open(), prompt_device, self.common, sampling)
-        verifier = Verifier(self.cloud.open(), prompt_cloud, self.common, sampling)
-        ends = self.common.ends
-        return (
-            DeviceSide(self.common, Transcript(ends, tokens), chance, drafter),
-            CloudSide(self.common, Transcript(ends, tokens), chance, verifier),
-        )
+        drafter = Drafter(self.device, self.device.open(), self.device.tokenize("ab"), self.common, sampling)
+        device = DeviceSide(self.common, Transcript(self.common.ends, tokens), chance, drafter)
+        return device, self.cloud_side(tokens, sampling, chance)
+
+    def cloud_side(self, tokens: int, sampling: SamplingParams, chance: Chance, committed: Sequence[int] = ()) -> CloudSide:
+        """Of an answer that goes on behind what is `committed`."""
+        verifier = Verifier(self.cloud.open(), self.cloud.tokenize("ab"), self.common, sampling, committed)
+        return CloudSide(self.common, Transcript(self.common.ends, tokens, committed), chance, verifier)
 
 
 def method_law(pair: Pair, method: Method, options: object, sampling: SamplingParams, tokens: int) -> Law:
@@ -54,6 +57,46 @@ def method_law(pair: Pair, method: Method, options: object, sampling: SamplingPa
         return tuple(device.transcript.numbers)
 
     return output_law(run)
+
+
+class CutError(Exception):
+    """The link is lost."""
+
+
+Breaks = Callable[[Message], bool]
+"""Whether the link is lost with this message on it."""
+
+
+def broken_law(
+    pair: Pair, method: Method, options: object, sampling: SamplingParams, tokens: int, breaks: Callable[[], Breaks]
+) -> Law:
+    """As `method_law`, over links that break where `breaks`, made anew for each answer, says; each time the answer goes on."""
+
+    def run(chance: Chance) -> tuple[int, ...]:
+        device, cloud = pair.sides(tokens, sampling, chance)
+        assert method.cloud is not None
+        lost = breaks()
+        while device.transcript.finish is None:
+            halves = method.device(device, options).run(), method.cloud(cloud, options).run()
+            try:
+                run_pair(*(_breaking(half, lost) for half in halves))
+            except CutError:
+                cloud = pair.cloud_side(tokens, sampling, chance, device.transcript.numbers)
+        return tuple(device.transcript.numbers)
+
+    return output_law(run)
+
+
+def _breaking(half: Half, lost: Breaks) -> Generator[Any, Any, Finish]:
+    try:
+        effect = next(half)
+        while True:
+            if isinstance(effect, Send) and lost(effect.message):
+                raise CutError
+            answer = yield effect
+            effect = half.send(answer)
+    except StopIteration as stop:
+        return stop.value
 
 
 def target_law(pair: Pair, sampling: SamplingParams, tokens: int, quantise: Quantise = exactly) -> Law:

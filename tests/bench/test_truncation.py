@@ -17,7 +17,7 @@ from antiphon.bench.truncation import Plan, Report, Row, run, table
 from antiphon.cli import main
 from antiphon.config import ModelConfig, SamplingParams
 from antiphon.core.acceptance import acceptance_rate
-from antiphon.core.chance import PhiloxChance, Role
+from antiphon.core.chance import PhiloxChance, Place, Role
 from antiphon.errors import UsageError
 from antiphon.models.base import spell
 from antiphon.models.toy import named_toy
@@ -231,7 +231,7 @@ def test_the_text_goes_on_with_tokens_of_the_target() -> None:
             spelled += [int(COMMON.device_ids[number])] if known else spell(DEVICE, COMMON.pieces[number])
         assert target == pytest.approx(softmax(CLOUD.logits(read))[COMMON.cloud_ids])
         assert law == pytest.approx(softmax(DEVICE.logits(spelled)[COMMON.device_ids]))
-        said.append(PhiloxChance(seed).at(position, Role.TARGET).categorical(target))
+        said.append(PhiloxChance(seed).at(Place(position), Role.TARGET).categorical(target))
         outside += said[-1] >= COMMON.size
     assert (len(said), outside) == (30, 2)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from antiphon.core.acceptance import accepts, residual
-from antiphon.core.chance import Chance, Role
+from antiphon.core.chance import Chance, Place, Role
 from antiphon.core.distributions import Probs
 from antiphon.core.enumeration import output_law
 
@@ -32,10 +32,10 @@ def law_of_one_draft(target: Probs, draft: Probs) -> Probs:
     """Draw a draft, test it, resample after a rejection: the law of the token."""
 
     def run(chance: Chance) -> int:
-        token = chance.at(0, Role.DRAFT).categorical(draft)
-        if accepts(chance.at(0, Role.ACCEPT), float(target[token]), float(draft[token])):
+        token = chance.at(Place(0), Role.DRAFT).categorical(draft)
+        if accepts(chance.at(Place(0), Role.ACCEPT), float(target[token]), float(draft[token])):
             return token
-        return chance.at(0, Role.RESAMPLE).categorical(residual(target, draft))
+        return chance.at(Place(0), Role.RESAMPLE).categorical(residual(target, draft))
 
     law = output_law(run)
     return np.array([law.get(token, 0.0) for token in range(len(target))])

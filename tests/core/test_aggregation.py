@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from antiphon.core.aggregation import aggregated, packed, steered
-from antiphon.core.chance import Chance, Role
+from antiphon.core.chance import Chance, Place, Role
 from antiphon.core.distributions import Probs, one_hot, total_variation
 from antiphon.core.enumeration import output_law
 from antiphon.core.rounding import LogRatios, exactly
@@ -30,13 +30,16 @@ def table(seed: int, size: int, sharpness: float) -> Table:
 class End:
     """A toy end that drafts ahead: the tokens so far, then its drafts."""
 
-    def __init__(self, law: Table, ahead: int, chance: Chance) -> None:
-        self.law, self.ahead, self.chance, self.drafts = law, ahead, chance, list[int]()
+    def __init__(self, law: Table, ahead: int, chance: Chance, role: Role) -> None:
+        self.law, self.ahead, self.chance, self.role, self.drafts, self.first = law, ahead, chance, role, list[int](), 0
 
     def draft(self, committed: list[int]) -> int:
+        if not self.drafts:
+            self.first = len(committed)
         while len(self.drafts) < self.ahead:
             before = committed + self.drafts
-            self.drafts.append(self.chance.at(len(before), Role.DRAFT).categorical(self.law(before)))
+            place = Place(self.first, len(before) - self.first)
+            self.drafts.append(self.chance.at(place, self.role).categorical(self.law(before)))
         return self.drafts[0]
 
     def commit(self, token: int) -> None:
@@ -44,12 +47,12 @@ class End:
 
 
 def answer(laws: tuple[Table, Table], weights: tuple[float, float], tokens: int, ahead: int, chance: Chance) -> tuple[int, ...]:
-    ends = End(laws[0], ahead, chance), End(laws[1], ahead, chance)
+    ends = End(laws[0], ahead, chance, Role.DRAFT), End(laws[1], ahead, chance, Role.TARGET)
     committed: list[int] = []
     for position in range(tokens):
         drafts = ends[0].draft(committed), ends[1].draft(committed)
         here = laws[0](committed), laws[1](committed)
-        token = aggregated(chance.at(position, Role.ACCEPT), drafts, here, weights)
+        token = aggregated(chance.at(Place(position), Role.ACCEPT), drafts, here, weights)
         for end in ends:
             end.commit(token)
         committed.append(token)
@@ -75,8 +78,8 @@ def test_a_steered_draft(share: float) -> None:
     own, other = np.array([0.5, 0.3, 0.2, 0.0]), np.array([0.1, 0.3, 0.4, 0.2])
 
     def run(chance: Chance) -> int:
-        draft = chance.at(0, Role.DRAFT).categorical(own)
-        return steered(chance.at(0, Role.ACCEPT), draft, own, other, share)
+        draft = chance.at(Place(0), Role.DRAFT).categorical(own)
+        return steered(chance.at(Place(0), Role.ACCEPT), draft, own, other, share)
 
     law = output_law(run)
     for token in range(4):
@@ -85,13 +88,13 @@ def test_a_steered_draft(share: float) -> None:
 
 def test_a_coin_decides_between_two_good_drafts() -> None:
     same = np.array([0.25, 0.75])
-    law = output_law(lambda chance: aggregated(chance.at(0, Role.ACCEPT), (0, 1), (same, same), (0.4, 0.6)))
+    law = output_law(lambda chance: aggregated(chance.at(Place(0), Role.ACCEPT), (0, 1), (same, same), (0.4, 0.6)))
     assert law == {0: 0.5, 1: 0.5}
 
 
 def test_drafts_on_which_the_ends_agree_are_kept_for_certain() -> None:
     same = np.array([0.25, 0.75])
-    assert output_law(lambda chance: aggregated(chance.at(0, Role.ACCEPT), (1, 1), (same, same), (0.4, 0.6))) == {1: 1.0}
+    assert output_law(lambda chance: aggregated(chance.at(Place(0), Role.ACCEPT), (1, 1), (same, same), (0.4, 0.6))) == {1: 1.0}
 
 
 @pytest.mark.parametrize(("top_p", "kept"), [(0.5, 1), (0.7, 2), (0.95, 3), (1.0, 4)])

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from antiphon.core.chance import PhiloxChance, PhiloxStream, Role
+from antiphon.core.chance import PhiloxChance, PhiloxStream, Place, Role
 from antiphon.core.distributions import Probs, one_hot
 
 CHI_SQUARE = {1: 10.83, 3: 16.27, 15: 37.70}
@@ -29,13 +29,13 @@ def philox4x64(counter: list[int], key: list[int]) -> list[int]:
     return [c0, c1, c2, c3]
 
 
-def uniform(seed: int, position: int, role: Role, index: int) -> float:
+def uniform(seed: int, place: Place, role: Role, number: int) -> float:
     """A draw by the definition; numpy counts up before it generates."""
-    return (philox4x64([index + 1, 0, position, 0], [seed, role])[0] >> 11) / 2**53
+    return (philox4x64([number + 1, place.index, place.first, 0], [seed, role])[0] >> 11) / 2**53
 
 
-def draws(chance: PhiloxChance, position: int, role: Role, count: int) -> list[float]:
-    stream = chance.at(position, role)
+def draws(chance: PhiloxChance, place: Place, role: Role, count: int) -> list[float]:
+    stream = chance.at(place, role)
     return [stream._uniform() for _ in range(count)]
 
 
@@ -45,49 +45,66 @@ def test_the_reference_gives_the_published_numbers() -> None:
 
 
 KNOWN = {
-    # (seed, position, role): the first three numbers, times 2^53
-    (0, 0, Role.DRAFT): [7326042091893818, 6351833851034554, 5094433518639501],
-    (0, 0, Role.ACCEPT): [7335765513338753, 7383195957055027, 7583306135451282],
-    (1, 5, Role.RESAMPLE): [4964592230462704, 4328089322975812, 2577905340468917],
-    (42, 1000, Role.TARGET): [5150164703477677, 8216433545623331, 5385737565888249],
-    (2**63 + 1, 3, Role.DRAFT): [3195545683675976, 3562580480525889, 8766238654437336],
-    (2**64 - 1, 2**31, Role.ACCEPT): [2233131416772978, 3582885324758662, 911461811198317],
+    # (seed, place, role): the first three numbers, times 2^53
+    (0, Place(0), Role.DRAFT): [7326042091893818, 6351833851034554, 5094433518639501],
+    (0, Place(0), Role.ACCEPT): [7335765513338753, 7383195957055027, 7583306135451282],
+    (1, Place(5), Role.RESAMPLE): [4964592230462704, 4328089322975812, 2577905340468917],
+    (42, Place(1000), Role.TARGET): [5150164703477677, 8216433545623331, 5385737565888249],
+    (2**63 + 1, Place(3), Role.DRAFT): [3195545683675976, 3562580480525889, 8766238654437336],
+    (2**64 - 1, Place(2**31), Role.ACCEPT): [2233131416772978, 3582885324758662, 911461811198317],
+    (5, Place(0, 1), Role.DRAFT): [4537881269097212, 148020300038868, 7351705455888550],
+    (7, Place(12, 3), Role.ACCEPT): [5536485791675641, 3500466317745784, 7364283227250844],
+    (2**64 - 1, Place(2**31, 6), Role.RESAMPLE): [329119916390605, 5174589308980551, 4057460190423844],
 }
 
 
 @pytest.mark.parametrize(("key", "numbers"), KNOWN.items(), ids=str)
-def test_known_answers(key: tuple[int, int, Role], numbers: list[int]) -> None:
+def test_known_answers(key: tuple[int, Place, Role], numbers: list[int]) -> None:
     """A change of these changes the answer of every seed, and the two ends of an old and a new version."""
-    seed, position, role = key
-    assert [int(value * 2**53) for value in draws(PhiloxChance(seed), position, role, 3)] == numbers
+    seed, place, role = key
+    assert [int(value * 2**53) for value in draws(PhiloxChance(seed), place, role, 3)] == numbers
 
 
 @settings(max_examples=100, deadline=None)
 @given(
     seed=st.integers(0, 2**64 - 1),
-    position=st.integers(0, 2**31),
+    place=st.builds(Place, st.integers(0, 2**31), st.integers(0, 2**31)),
     role=st.sampled_from(Role),
 )
-@example(seed=2**64 - 1, position=0, role=Role.DRAFT)
-@example(seed=2**63 + 1, position=0, role=Role.TARGET)
-def test_every_seed_gives_what_the_definition_says(seed: int, position: int, role: Role) -> None:
-    expected = [uniform(seed, position, role, index) for index in range(3)]
-    assert draws(PhiloxChance(seed), position, role, 3) == expected
+@example(seed=2**64 - 1, place=Place(0), role=Role.DRAFT)
+@example(seed=2**63 + 1, place=Place(0, 2), role=Role.TARGET)
+def test_every_seed_gives_what_the_definition_says(seed: int, place: Place, role: Role) -> None:
+    expected = [uniform(seed, place, role, number) for number in range(3)]
+    assert draws(PhiloxChance(seed), place, role, 3) == expected
 
 
 def test_no_two_streams_share_a_number() -> None:
     seeds = (0, 1, 2, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1)
     found = [
         value
-        for seed, role, position in product(seeds, Role, range(25))
-        for value in draws(PhiloxChance(seed), position, role, 3)
+        for seed, role, first, index in product(seeds, Role, range(8), range(4))
+        for value in draws(PhiloxChance(seed), Place(first, index), role, 3)
     ]
     assert len(set(found)) == len(found)
 
 
-def test_roles_and_positions_are_uncorrelated() -> None:
-    table = np.array([[draws(PhiloxChance(7), position, role, 1)[0] for position in range(2000)] for role in Role])
-    correlations = np.corrcoef(table)[np.triu_indices(len(Role), 1)]
+def test_the_position_of_a_place() -> None:
+    """Of two places with one position the draws are their own: one is of a round that began later."""
+    assert Place(3, 2).position == Place(5).position == 5
+    chance = PhiloxChance(7)
+    assert draws(chance, Place(3, 2), Role.DRAFT, 3) != draws(chance, Place(5), Role.DRAFT, 3)
+
+
+def test_roles_and_places_are_uncorrelated() -> None:
+    """Those of one position too, which rounds that began at different tokens draw for."""
+    chances = [(role, index) for role in Role for index in (0, 1)]
+    table = np.array(
+        [
+            [draws(PhiloxChance(7), Place(first - index, index), role, 1)[0] for first in range(1, 2001)]
+            for role, index in chances
+        ]
+    )
+    correlations = np.corrcoef(table)[np.triu_indices(len(chances), 1)]
     assert np.abs(correlations).max() < 0.08
     neighbours = [np.corrcoef(row[:-1], row[1:])[0, 1] for row in table]
     assert np.abs(neighbours).max() < 0.08
@@ -95,10 +112,10 @@ def test_roles_and_positions_are_uncorrelated() -> None:
 
 def test_a_stream_can_be_drawn_again_in_any_order() -> None:
     chance = PhiloxChance(5)
-    first = draws(chance, 3, Role.DRAFT, 4)
-    one, other = chance.at(3, Role.DRAFT), chance.at(9, Role.DRAFT)
-    interleaved = [(one._uniform(), other._uniform(), *draws(chance, 3, Role.ACCEPT, 2))[0] for _ in range(4)]
-    assert interleaved == first == draws(PhiloxChance(5), 3, Role.DRAFT, 4)
+    first = draws(chance, Place(3), Role.DRAFT, 4)
+    one, other = chance.at(Place(3), Role.DRAFT), chance.at(Place(9), Role.DRAFT)
+    interleaved = [(one._uniform(), other._uniform(), *draws(chance, Place(3), Role.ACCEPT, 2))[0] for _ in range(4)]
+    assert interleaved == first == draws(PhiloxChance(5), Place(3), Role.DRAFT, 4)
 
 
 class Given:
@@ -107,12 +124,12 @@ class Given:
     def __init__(self, value: float) -> None:
         self._value = value
 
-    def uniform(self, position: int, index: int) -> float:
+    def uniform(self, place: Place, number: int) -> float:
         return self._value
 
 
 def drawn(value: float, probs: Probs) -> int:
-    return PhiloxStream(Given(value), 0).categorical(probs)
+    return PhiloxStream(Given(value), Place(0)).categorical(probs)
 
 
 def laws(draw: st.DrawFn) -> Probs:
@@ -160,16 +177,16 @@ def test_the_borders_between_tokens() -> None:
 
 def test_bernoulli_of_zero_and_one() -> None:
     for value in (0.0, 2.0**-53, 0.5, LAST):
-        assert not PhiloxStream(Given(value), 0).bernoulli(0.0)
-        assert PhiloxStream(Given(value), 0).bernoulli(1.0)
+        assert not PhiloxStream(Given(value), Place(0)).bernoulli(0.0)
+        assert PhiloxStream(Given(value), Place(0)).bernoulli(1.0)
     chance = PhiloxChance(1)
-    assert not any(chance.at(position, Role.ACCEPT).bernoulli(0.0) for position in range(500))
-    assert all(chance.at(position, Role.ACCEPT).bernoulli(1.0) for position in range(500))
+    assert not any(chance.at(Place(position), Role.ACCEPT).bernoulli(0.0) for position in range(500))
+    assert all(chance.at(Place(position), Role.ACCEPT).bernoulli(1.0) for position in range(500))
 
 
 def test_bernoulli_is_strictly_below() -> None:
-    assert not PhiloxStream(Given(0.5), 0).bernoulli(0.5)
-    assert PhiloxStream(Given(0.5 - 2**-53), 0).bernoulli(0.5)
+    assert not PhiloxStream(Given(0.5), Place(0)).bernoulli(0.5)
+    assert PhiloxStream(Given(0.5 - 2**-53), Place(0)).bernoulli(0.5)
 
 
 def check_frequencies(found: list[int], probs: Probs) -> None:
@@ -181,14 +198,14 @@ def check_frequencies(found: list[int], probs: Probs) -> None:
 def test_frequencies_over_positions(role: Role) -> None:
     probs, count = np.array([0.05, 0.0, 0.45, 0.2, 0.3]), 4000
     chance = PhiloxChance(2024)
-    found = Counter(chance.at(position, role).categorical(probs) for position in range(count))
+    found = Counter(chance.at(Place(position), role).categorical(probs) for position in range(count))
     possible = np.flatnonzero(probs)
     assert set(found) <= set(possible.tolist())
     check_frequencies([found[index] for index in possible], probs[possible])
 
 
 def test_frequencies_within_a_stream() -> None:
-    stream, count = PhiloxChance(3).at(0, Role.DRAFT), 4000
+    stream, count = PhiloxChance(3).at(Place(0), Role.DRAFT), 4000
     found = Counter(int(16 * stream._uniform()) for _ in range(count))
     check_frequencies([found[cell] for cell in range(16)], np.full(16, 1 / 16))
     heads = sum(stream.bernoulli(0.3) for _ in range(count))

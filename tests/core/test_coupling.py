@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.core.chance import PhiloxChance, Role, answer_key
+from antiphon.core.chance import PhiloxChance, Place, Role, answer_key
 from antiphon.core.coupling import Noise, _mixed, _philox
 from antiphon.core.distributions import Ids, Probs, one_hot
 
@@ -358,7 +358,7 @@ def test_probabilities_beyond_all_bounds() -> None:
 def test_any_race_can_be_run_again_in_any_order() -> None:
     probs, chance, ids = law(1, 50, 1.0), PhiloxChance(4), numbers(50)
     winners = [chance.race(position, ids).winner(probs) for position in range(40)]
-    chance.at(3, Role.DRAFT).categorical(probs)
+    chance.at(Place(3), Role.DRAFT).categorical(probs)
     assert [chance.race(position, ids).winner(probs) for position in reversed(range(40))] == winners[::-1]
     assert [PhiloxChance(4).race(position, ids).winner(probs) for position in range(40)] == winners
     assert len(set(winners)) > 5

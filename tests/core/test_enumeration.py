@@ -1,20 +1,27 @@
 """Small programs whose laws are computed by hand."""
 
+from collections.abc import Callable
+from itertools import count
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.core.chance import Chance, Role
-from antiphon.core.enumeration import EnumeratingChance, output_law
+from antiphon.core.chance import Chance, Place, Role, Stream
+from antiphon.core.enumeration import output_law
+
+PLACES = count()
 
 
 def coin(chance: Chance, probability: float) -> bool:
-    return chance.at(0, Role.ACCEPT).bernoulli(probability)
+    """At a place of its own."""
+    return chance.at(Place(next(PLACES)), Role.ACCEPT).bernoulli(probability)
 
 
 def die(chance: Chance, *probs: float) -> int:
-    return chance.at(0, Role.DRAFT).categorical(np.array(probs))
+    """At a place of its own."""
+    return chance.at(Place(next(PLACES)), Role.DRAFT).categorical(np.array(probs))
 
 
 def test_no_draw_at_all() -> None:
@@ -45,7 +52,7 @@ def test_a_later_law_may_depend_on_an_earlier_draw() -> None:
 
 def test_draws_until_the_first_success() -> None:
     def run(chance: Chance) -> int:
-        return next((count for count in range(5) if coin(chance, 0.5)), 5)
+        return next((tosses for tosses in range(5) if coin(chance, 0.5)), 5)
 
     assert output_law(run) == {0: 0.5, 1: 0.25, 2: 0.125, 3: 0.0625, 4: 0.03125, 5: 0.03125}
 
@@ -78,9 +85,43 @@ def test_every_branch_is_visited_once() -> None:
     assert len(visits) == len(set(visits)) == 12
 
 
-def test_a_stream_is_the_chance_itself() -> None:
-    chance = EnumeratingChance()
-    assert chance.at(3, Role.TARGET) is chance
+def test_a_draw_that_is_made_again_is_the_same() -> None:
+    """As in production, where the key gives the number: of a stream that is asked for again, in the order of its draws."""
+
+    def run(chance: Chance) -> tuple[int, bool, int, bool]:
+        place, law = Place(3, 1), np.array([0.25, 0.75])
+        first, again = chance.at(place, Role.DRAFT), chance.at(place, Role.DRAFT)
+        return first.categorical(law), first.bernoulli(0.5), again.categorical(law), again.bernoulli(0.5)
+
+    assert output_law(run) == {(0, 1, 0, 1): 0.125, (0, 0, 0, 0): 0.125, (1, 1, 1, 1): 0.375, (1, 0, 1, 0): 0.375}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [lambda stream: stream.bernoulli(0.5), lambda stream: stream.categorical(np.array([0.3, 0.7]))],
+    ids=["coin", "die"],
+)
+def test_two_draws_that_share_a_key_are_an_error(other: Callable[[Stream], int]) -> None:
+    """Branches of their own would hide that in production one number decides both."""
+
+    def run(chance: Chance) -> tuple[int, int]:
+        streams = chance.at(Place(3), Role.DRAFT), chance.at(Place(3), Role.DRAFT)
+        return streams[0].categorical(np.array([0.25, 0.75])), other(streams[1])
+
+    with pytest.raises(RuntimeError, match=r"two draws share one key: draw 0 of DRAFT at Place\(first=3, index=0\)"):
+        output_law(run)
+
+
+def test_other_places_roles_and_draws_are_branches_of_their_own() -> None:
+    def run(chance: Chance) -> tuple[bool, ...]:
+        streams = [chance.at(Place(*place), role) for place in ((0, 0), (0, 1), (1, 0)) for role in (Role.DRAFT, Role.ACCEPT)]
+        return tuple(stream.bernoulli(0.5) for stream in (*streams, streams[0]))
+
+    assert len(output_law(run)) == 2**7
+
+
+def test_a_chance_is_a_stream_of_draws_that_nobody_makes_again() -> None:
+    assert output_law(lambda chance: (chance.bernoulli(0.5), chance.bernoulli(0.5)))[(True, False)] == 0.25
 
 
 Tree = int | list[tuple[int, "Tree"]]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from antiphon.core.acceptance import accept_child, acceptance_rate, residual
-from antiphon.core.chance import Chance, PhiloxChance, Role
+from antiphon.core.chance import Chance, PhiloxChance, Place, Role
 from antiphon.core.distributions import Probs, one_hot, total_variation
 from antiphon.core.enumeration import output_law
 from antiphon.core.tree import ROOT, TokenTree, draw_children, without
@@ -119,7 +119,7 @@ def test_without_its_only_token_nothing_is_left() -> None:
 @given(law=distributions(most=8), count=st.integers(1, 10), seed=st.integers(0, 1000))
 def test_children_without_replacement_never_repeat(law: Probs, count: int, seed: int) -> None:
     """As many as were asked for, or all that have a probability."""
-    drawn = draw_children(PhiloxChance(seed).at(0, Role.DRAFT), law, count, replacement=False)
+    drawn = draw_children(PhiloxChance(seed).at(Place(0), Role.DRAFT), law, count, replacement=False)
     assert len(set(drawn)) == len(drawn) == min(count, np.count_nonzero(law))
     assert (law[drawn] > 0).all()
 
@@ -127,7 +127,7 @@ def test_children_without_replacement_never_repeat(law: Probs, count: int, seed:
 @settings(max_examples=50, deadline=None)
 @given(law=distributions(most=8), count=st.integers(1, 10), seed=st.integers(0, 1000))
 def test_children_with_replacement_are_as_many_as_asked_for(law: Probs, count: int, seed: int) -> None:
-    drawn = draw_children(PhiloxChance(seed).at(0, Role.DRAFT), law, count, replacement=True)
+    drawn = draw_children(PhiloxChance(seed).at(Place(0), Role.DRAFT), law, count, replacement=True)
     assert len(drawn) == count
     assert (law[drawn] > 0).all()
 
@@ -160,7 +160,8 @@ def test_children_come_as_often_as_they_should_from_the_production_streams(repla
     law, draws = np.array([0.4, 0.0, 0.3, 0.2, 0.1]), 4000
     chance = PhiloxChance(7)
     counts = Counter(
-        tuple(draw_children(chance.at(position, Role.DRAFT), law, 2, replacement=replacement)) for position in range(draws)
+        tuple(draw_children(chance.at(Place(position), Role.DRAFT), law, 2, replacement=replacement))
+        for position in range(draws)
     )
     wanted = sequences(law, 2, replacement)
     assert counts.keys() <= wanted.keys()
@@ -188,11 +189,11 @@ def law_of_one_node(target: Probs, law: Probs, count: int, replacement: bool) ->
     """Draw children, test them, draw from the rest if none stands: the law of the token, and how often one stood."""
 
     def run(chance: Chance) -> tuple[int, bool]:
-        drawn = draw_children(chance.at(0, Role.DRAFT), law, count, replacement=replacement)
-        place, rest = accept_child(chance.at(0, Role.ACCEPT), target, law, drawn, replacement=replacement)
+        drawn = draw_children(chance.at(Place(0), Role.DRAFT), law, count, replacement=replacement)
+        place, rest = accept_child(chance.at(Place(0), Role.ACCEPT), target, law, drawn, replacement=replacement)
         if place is not None:
             return drawn[place], True
-        return chance.at(0, Role.RESAMPLE).categorical(rest), False
+        return chance.at(Place(0), Role.RESAMPLE).categorical(rest), False
 
     found = output_law(run)
     tokens = np.array([found.get((token, True), 0.0) + found.get((token, False), 0.0) for token in range(len(target))])
@@ -275,8 +276,8 @@ def test_what_is_tested_stays_as_it_was(pair: tuple[Probs, Probs], count: int, s
     target, law = (probs.copy() for probs in pair)
     target.setflags(write=False)
     law.setflags(write=False)
-    drawn = draw_children(PhiloxChance(seed).at(0, Role.DRAFT), law, count, replacement=replacement)
-    place, rest = accept_child(PhiloxChance(seed).at(0, Role.ACCEPT), target, law, drawn, replacement=replacement)
+    drawn = draw_children(PhiloxChance(seed).at(Place(0), Role.DRAFT), law, count, replacement=replacement)
+    place, rest = accept_child(PhiloxChance(seed).at(Place(0), Role.ACCEPT), target, law, drawn, replacement=replacement)
     assert place is None or place < len(drawn)
     assert rest.sum() == pytest.approx(1)
     assert rest.shape == target.shape

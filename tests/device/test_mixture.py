@@ -15,7 +15,7 @@ from antiphon.cloud.connection import CloudConnection
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
 from antiphon.config import NoOptions, ServeConfig
-from antiphon.core.chance import Role
+from antiphon.core.chance import Place, Role
 from antiphon.core.distributions import process
 from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
@@ -209,7 +209,7 @@ def test_crcg_sampled_draws_from_the_models_law() -> None:
     tokens, chance = prompt_ids(there.device.model, text, chat=False), chance_of(request)
     for position, number in enumerate(told.numbers):
         probs = process(there.device.model.logits([*tokens, *numbers]), request.sampling, [])
-        assert number == chance.at(position, Role.DRAFT).categorical(probs)
+        assert number == chance.at(Place(position), Role.DRAFT).categorical(probs)
         numbers.append(number)
 
 

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
-from antiphon.core.chance import Role
-from antiphon.core.distributions import Ids, Probs, process, truncated
-from antiphon.core.enumeration import EnumeratingChance, EnumeratingRace, output_law
+from antiphon.core.distributions import Probs, process, truncated
+from antiphon.core.enumeration import EnumeratingChance, output_law
 from antiphon.core.scores import SCORES
 from antiphon.methods import MIXTURES
 from antiphon.methods.base import CloudMixing, DeviceMixing
@@ -33,36 +32,6 @@ SAMPLINGS = {
 MASSES = {"equal": (0.0, 0.0), "device": (1.5, 0.0), "cloud": (0.0, 2.0), "only cloud": (-math.inf, 0.0)}
 
 
-class Replayed:
-    """Chance whose streams can be asked again, as those of production can: the same draw of the same law is one branch."""
-
-    def __init__(self, chance: EnumeratingChance) -> None:
-        self._chance = chance
-        self._drawn: dict[tuple, int] = {}
-
-    def at(self, position: int, role: Role) -> "Replay":
-        return Replay(self._chance, self._drawn, (position, role))
-
-    def race(self, position: int, ids: Ids) -> EnumeratingRace:
-        return self._chance.race(position, ids)
-
-
-class Replay:
-    """One stream, from its first draw."""
-
-    def __init__(self, chance: EnumeratingChance, drawn: dict[tuple, int], key: tuple) -> None:
-        self._chance, self._drawn, self._key = chance, drawn, key
-
-    def bernoulli(self, probability: float) -> bool:
-        return self.categorical(np.array([1 - probability, probability])) == 1
-
-    def categorical(self, probs: Probs) -> int:
-        self._key = (*self._key, probs.tobytes())
-        if self._key not in self._drawn:
-            self._drawn[self._key] = self._chance.categorical(probs)
-        return self._drawn[self._key]
-
-
 def emitted(
     name: str, pair: Pair, options: object, sampling: SamplingParams, masses: Masses, tokens: int, chance: object
 ) -> list[Emitted]:
@@ -79,7 +48,7 @@ def written(name: str, pair: Pair, sampling: SamplingParams, masses: Masses, tok
     options = MixtureOptions(**given)
 
     def run(chance: EnumeratingChance) -> tuple[int, ...]:
-        told: list[Emitted] = emitted(name, pair, options, sampling, masses, tokens, Replayed(chance))
+        told: list[Emitted] = emitted(name, pair, options, sampling, masses, tokens, chance)
         assert not any(token.kind is Kind.LOCAL for token in told), "every token is decided with evidence"
         return tuple(token.number for token in told)
 
@@ -187,7 +156,7 @@ def test_both_drafts_are_kept_replaced_and_rolled_back() -> None:
     pair, kinds = Pair(SHARED, SHARED, seed=4), set()
 
     def run(chance: EnumeratingChance) -> tuple[Kind, ...]:
-        told = emitted("dragon", pair, MixtureOptions(ahead=1), PLAIN, (0.5, 0.0), 2, Replayed(chance))
+        told = emitted("dragon", pair, MixtureOptions(ahead=1), PLAIN, (0.5, 0.0), 2, chance)
         kinds.update(token.kind for token in told)
         return tuple(token.kind for token in told)
 

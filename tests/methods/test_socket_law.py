@@ -16,7 +16,7 @@ from scipy import stats
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
 from antiphon.config import Request, SamplingParams, ServeConfig
-from antiphon.core.chance import Chance, Role, Stream
+from antiphon.core.chance import Chance, Place, Role, Stream
 from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
 from antiphon.device.connection import Connection, connect
@@ -191,8 +191,8 @@ class Confused:
     def __init__(self, chance: Chance, role: Role, instead: Role) -> None:
         self._chance, self._role, self._instead = chance, role, instead
 
-    def at(self, position: int, role: Role) -> Stream:
-        return self._chance.at(position, self._instead if role is self._role else role)
+    def at(self, place: Place, role: Role) -> Stream:
+        return self._chance.at(place, self._instead if role is self._role else role)
 
 
 class SpareFromTheDevicesStream(XcosdCloud):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon.config import SamplingParams
-from antiphon.core.chance import PhiloxChance, Role
+from antiphon.core.chance import PhiloxChance, Place, Role
 from antiphon.core.distributions import Logits, Probs, process
 from antiphon.errors import UsageError
 from antiphon.methods.drafter import on_common
@@ -75,7 +75,7 @@ def laws(pair: Pair, prompt: str, positions: int, seed: int) -> Iterator[tuple[P
         for position in range(positions):
             target = pair.target(wanted)
             yield target, pair.law(drafted)
-            number = chance.at(position, Role.TARGET).categorical(target)
+            number = chance.at(Place(position), Role.TARGET).categorical(target)
             if number in pair.common.ends or position + 1 == positions:
                 break
             wanted = cloud.extend([int(pair.common.cloud_ids[number])])

@@ -1,10 +1,14 @@
 """Chance as an argument: two verbs, `bernoulli` and `categorical` (METHODS 0).
 
-Production draws from counter-based streams keyed by (answer, role, position), so a draw never depends on how many draws
+Production draws from counter-based streams keyed by (answer, role, place), so a draw never depends on how many draws
 came before it elsewhere. Tests pass `antiphon.core.enumeration.EnumeratingChance`, which follows every branch.
+
+A place is the position of a round's first token and an index in the round. Rounds begin at different positions, so what was
+drawn beyond the tokens that a round brought is never used again; and a round that is done again draws the same again.
 """
 
 import hashlib
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
@@ -25,8 +29,25 @@ class Role(IntEnum):
     UNCERTAINTY = 6
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in an answer a draw is made.
+
+    first: the position of the round's first token (the index of a token in the answer). index: tokens from there, levels of a
+    tree.
+    """
+
+    first: int
+    index: int = 0
+
+    @property
+    def position(self) -> int:
+        """The position of the token that is drawn, or drawn about."""
+        return self.first + self.index
+
+
 class Stream(Protocol):
-    """Successive draws for one role at one position."""
+    """Successive draws for one role at one place."""
 
     def bernoulli(self, probability: float) -> bool:
         """True with this probability: a uniform number in [0, 1) is strictly below it."""
@@ -66,8 +87,8 @@ def answer_key(seed: int, prompt: str, *, chat: bool, choice: int = 0) -> int:
 class Chance(Protocol):
     """A source of streams and races."""
 
-    def at(self, position: int, role: Role) -> Stream:
-        """The stream of `role` at a target position (the index of a token in the answer)."""
+    def at(self, place: Place, role: Role) -> Stream:
+        """The stream of `role` at a place, from its first draw; asked for again it gives the same draws again."""
         ...
 
     def race(self, position: int, ids: Ids) -> Race:
@@ -79,17 +100,17 @@ class PhiloxChance:
     """Counter-based streams on numpy's Philox4x64-10, whose raw output is stable across numpy versions.
 
     key: below 2^128, the `answer_key` of what was asked, so that no two answers share a stream. Philox has it, the role added
-    to its upper half by xor, for a key, and (index of the draw, 0, position, 0) for a counter: any draw can be made again, in
-    any order.
+    to its upper half by xor, for a key, and (number of the draw, place.index, place.first, 0) for a counter: any draw can be
+    made again, in any order.
     """
 
     def __init__(self, key: int) -> None:
         self._sources = {role: _Source(key, role) for role in Role}
         self._noise = Noise(key)
 
-    def at(self, position: int, role: Role) -> "PhiloxStream":
-        """The stream of `role` at `position`; the same arguments give the same stream again."""
-        return PhiloxStream(self._sources[role], position)
+    def at(self, place: Place, role: Role) -> "PhiloxStream":
+        """The stream of `role` at `place`; the same arguments give the same stream again."""
+        return PhiloxStream(self._sources[role], place)
 
     def race(self, position: int, ids: Ids) -> Race:
         """The race at `position` of the tokens with these ids of the cloud."""
@@ -105,9 +126,9 @@ class _Source:
         self._state = self._generator.state
         self._state["buffer_pos"] = 4  # nothing buffered: the next number comes from the counter
 
-    def uniform(self, position: int, index: int) -> float:
+    def uniform(self, place: Place, number: int) -> float:
         """53 bits, in [0, 1)."""
-        self._state["state"]["counter"][:] = (index, 0, position, 0)
+        self._state["state"]["counter"][:] = (number, place.index, place.first, 0)
         self._generator.state = self._state
         return (int(self._generator.random_raw()) >> 11) * 2.0**-53
 
@@ -115,8 +136,8 @@ class _Source:
 class PhiloxStream:
     """Successive uniform numbers of 53 bits, each from a counter of its own."""
 
-    def __init__(self, source: _Source, position: int) -> None:
-        self._source, self._position, self._index = source, position, 0
+    def __init__(self, source: _Source, place: Place) -> None:
+        self._source, self._place, self._drawn = source, place, 0
 
     def bernoulli(self, probability: float) -> bool:
         """True iff u < probability, u uniform in [0, 1)."""
@@ -129,5 +150,5 @@ class PhiloxStream:
         return int(np.searchsorted(cumulated, threshold, side="right"))
 
     def _uniform(self) -> float:
-        self._index += 1
-        return self._source.uniform(self._position, self._index - 1)
+        self._drawn += 1
+        return self._source.uniform(self._place, self._drawn - 1)

@@ -1,7 +1,8 @@
 """The exact output law of real code, summed over every branch instead of sampled (METHODS 0).
 
 `output_law(run)` calls `run(chance)` once for each path through its draws and adds up the probabilities of what it
-returns. The code under test is the production code of both halves; only the source of chance is another.
+returns. The code under test is the production code of both halves; only the source of chance is another, and it is keyed as
+production's is: asked again for a draw it gives the same one, and two draws that share a key are an error.
 """
 
 from collections import defaultdict
@@ -10,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from antiphon.core.chance import Role
+from antiphon.core.chance import Place, Role
 from antiphon.core.distributions import Ids, Probs
 from antiphon.core.tree import draw_children
 
@@ -20,7 +21,8 @@ Outcome = TypeVar("Outcome", bound=Hashable)
 class EnumeratingChance:
     """Replays a script of choices, then takes the first possible choice at every further draw.
 
-    It is its own stream: every draw is a branch of its own, whatever its role and position.
+    Each draw of a stream is a branch of its own; made again, as in a round that is done again, it is the same one. It is also a
+    stream by itself, of draws that nobody makes again.
     """
 
     def __init__(self, script: Sequence[int] = ()) -> None:
@@ -28,10 +30,11 @@ class EnumeratingChance:
         self.choices: list[list[tuple[int, float]]] = []
         self.probability = 1.0
         self.races: dict[tuple[int, bytes, int], list[int]] = {}
+        self.drawn: dict[tuple[Place, Role, int], tuple[float | bytes, int]] = {}
 
-    def at(self, position: int, role: Role) -> "EnumeratingChance":
-        """The same object: enumeration needs no keys."""
-        return self
+    def at(self, place: Place, role: Role) -> "EnumeratingStream":
+        """The stream of `role` at `place`, from its first draw."""
+        return EnumeratingStream(self, place, role)
 
     def race(self, position: int, ids: Ids) -> "EnumeratingRace":
         """The race at `position`; run again over the same law it has the same winners."""
@@ -65,6 +68,31 @@ class EnumeratingChance:
                 return script
             script.pop()
         return None
+
+
+class EnumeratingStream:
+    """Successive draws of one key. Whether a key that comes again is of the very draw is told by its law."""
+
+    def __init__(self, chance: EnumeratingChance, place: Place, role: Role) -> None:
+        self._chance, self._place, self._role, self._count = chance, place, role, 0
+
+    def bernoulli(self, probability: float) -> bool:
+        """Branch on both outcomes of positive probability, once."""
+        return bool(self._drawn(probability, lambda: self._chance.bernoulli(probability)))
+
+    def categorical(self, probs: Probs) -> int:
+        """Branch on every index of positive probability, once."""
+        return self._drawn(probs.tobytes(), lambda: self._chance.categorical(probs))
+
+    def _drawn(self, law: float | bytes, draw: Callable[[], int]) -> int:
+        key = self._place, self._role, self._count
+        self._count += 1
+        if key not in self._chance.drawn:
+            self._chance.drawn[key] = law, draw()
+        known, value = self._chance.drawn[key]
+        if known != law:
+            raise RuntimeError(f"two draws share one key: draw {key[2]} of {self._role.name} at {self._place}")
+        return value
 
 
 class EnumeratingRace:

@@ -11,7 +11,7 @@ How likely a draft stands is told by the entropy of the law that it was drawn fr
 
 from bisect import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -114,7 +114,8 @@ class Round:
 
     made: drafts that `drafting` tells the time of; not the answer's first, for which the prompt had to be read. sent: drafts
     that were sent, some of which may be older. fell: whether one of them did. settled: from then until the verdict on them was
-    dealt with. waiting: until the round was over; longer where it had several verdicts. tokens: what it brought.
+    dealt with. waiting: until the round was over; longer where it had several verdicts. tokens: what it brought. usual: whether
+    cloud and link took the time that they take: not where the link was lost, and the cloud had everything to read again.
     """
 
     made: int
@@ -124,6 +125,7 @@ class Round:
     settled: float
     waiting: float
     tokens: int
+    usual: bool = True
 
 
 def _rate(count: float, seconds: float) -> float:
@@ -176,12 +178,20 @@ class Pace:
 
     def observe(self, round: Round) -> None:
         """Learn from a round."""
-        seconds = round.drafting + round.waiting
         if self._rounds == 1:  # in the first round the cloud read the prompt: that was better than nothing until now
             self._overall[:], self._costs = 0.0, Costs()
-        self._costs.observe(round.sent, round.fell, round.settled)
+        usual = self._as_usual(round)
+        if self._rounds != 1 or round.usual:
+            self._costs.observe(usual.sent, usual.fell, usual.settled)
+            self._overall = FORGET * self._overall + np.array([usual.tokens, usual.drafting + usual.waiting])
         self._drafting = FORGET * self._drafting + np.array([round.made, round.drafting])
-        self._overall = FORGET * self._overall + np.array([round.tokens, seconds])
-        self._idle = np.zeros(2) if round.sent else self._idle + np.array([1.0, seconds])
+        self._idle = np.zeros(2) if round.sent else self._idle + np.array([1.0, usual.drafting + usual.waiting])
         self._most = (self._most - 1 if round.fell else np.inf) if self._rounds else SECOND
         self._rounds += 1
+
+    def _as_usual(self, round: Round) -> Round:
+        """The round; where its times are not the usual ones, with those that others lead to expect (of a second none do)."""
+        if round.usual or not self._rounds:
+            return round
+        seconds = self._costs.always + self._costs.of_draft * round.sent + self._costs.of_fall * round.fell
+        return replace(round, settled=seconds, waiting=seconds)

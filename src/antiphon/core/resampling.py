@@ -58,6 +58,14 @@ def chance_to_round_up(units: float) -> float:
     return float(min(1.0, (low + 1) * (units - low) / units))
 
 
+def usual_floor(draft_prob: float) -> float:
+    """The `floor` (see `CandidateCount`) that is usual where a draft of this probability fell: what both ends can say of it.
+
+    q(x)/p(x) = r leaves the draft with probability r, so if all r are alike, one that fell has r = 1/3 on average.
+    """
+    return (2 * draft_prob / 3) / (1 - draft_prob / 3)
+
+
 def chance_of_candidate(draft_units: int, candidate_units: int) -> float:
     """With which probability the device accepts a candidate, both probabilities in the same units."""
     return max(0.0, 1.0 - draft_units / candidate_units)
@@ -69,14 +77,21 @@ class CandidateCount:
     A candidate passes with probability a = TV(p, q) / (1 - q(x)), at least the `floor` (p(x) - q(x)) / (1 - q(x)), which the
     cloud knows. The rest of the way, g in a = floor + (1 - floor) g, is estimated from outcomes, and taken to vary from place
     to place as a beta law of SPREAD trials: where candidates failed before, more are sent.
+
+    passed, tested: what it knows of outcomes. With `usual_floor` both ends can keep the same estimate.
     """
 
     SPREAD = 4.0
     TRIP_BITS = 1000.0
     """What one more round trip may cost in bits: 50 ms of a 20 kbit/s link."""
 
-    def __init__(self) -> None:
-        self._passed, self._tested = 1.0, 2.0
+    def __init__(self, passed: float = 1.0, tested: float = 2.0) -> None:
+        self._passed, self._tested = passed, tested
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """What it knows of outcomes: `passed` and `tested` of one that goes on."""
+        return self._passed, self._tested
 
     def observe(self, floor: float, tested: int, passed: bool) -> None:
         """Learn that `tested` candidates were tested, of which the last passed or none did."""

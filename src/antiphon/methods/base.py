@@ -1,14 +1,15 @@
 """What a method is, and what its two halves are given."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 from antiphon.config import ChainOptions
-from antiphon.core.chance import Chance
+from antiphon.core.chance import Chance, Place
 from antiphon.methods.accounting import ClosedForm
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Finish, Half
+from antiphon.methods.lengths import Lengths
 from antiphon.methods.verifier import Verifier
 from antiphon.vocabulary import CommonVocabulary
 
@@ -30,6 +31,10 @@ class Transcript:
     def remaining(self) -> int:
         """Tokens that may still be committed."""
         return self._limit - self.position
+
+    def place(self, index: int = 0) -> Place:
+        """Where what is drawn for the token `index` tokens after the next one is drawn, in a round that begins now."""
+        return Place(self.position, index)
 
     def is_end(self, number: int) -> bool:
         """True if this token ends the answer."""
@@ -69,6 +74,20 @@ class CloudMixing:
 
 
 @dataclass(slots=True)
+class Memory:
+    """What a device half leaves to the next one of the same answer, should the link be lost (METHODS 3, resuming).
+
+    round: what was drawn for the round under way, of the method's own kind; None between rounds. It is done again with that:
+    whether a link breaks can hang on what the round brings, so a round that were divided anew would change the law. lengths:
+    the rule of how far to draft. learned: what else the method has learned, of its own kind; as it was when the round began.
+    """
+
+    round: Any = None
+    lengths: Lengths | None = None
+    learned: Any = None
+
+
+@dataclass(slots=True)
 class DeviceSide:
     """What a device half works with. `drafter` is None for a method that needs no model here."""
 
@@ -77,6 +96,7 @@ class DeviceSide:
     chance: Chance
     drafter: Drafter | None = None
     mixing: "DeviceMixing | None" = None
+    memory: Memory = field(default_factory=Memory)
 
 
 @dataclass(slots=True)

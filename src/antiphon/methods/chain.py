@@ -4,15 +4,18 @@ A round: the device drafts N tokens (`methods.lengths`) and sends them; the clou
 and answers how many stand. A `Draft` carries the tokens that the device owes the cloud, such as the one that it resampled in
 the last round; then the ids; then what the method adds. A `Verdict` carries the accepted count, then the next token or what the
 device needs to draw it.
+
+A round that a lost link cut is done again, in a new session: the device sends the drafts that it has, and the cloud, whose
+draws go by their places, tests and draws as before (METHODS 3, resuming).
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from antiphon.config import RoundOptions, longest
 from antiphon.core.acceptance import accepts
-from antiphon.core.chance import Chance, Role
+from antiphon.core.chance import Chance, Place, Role
 from antiphon.core.distributions import Probs
 from antiphon.core.patience import Round
 from antiphon.core.rounding import Quantise, exactly
@@ -45,6 +48,16 @@ class Proposed:
     prob: float
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A round whose drafts are made. made, seconds: those of which it is known how long they took. told: their figures."""
+
+    drafts: Sequence[Drafted]
+    made: int = 0
+    seconds: float = 0.0
+    told: Exchanged = field(default_factory=Exchanged)
+
+
 class ChainDevice:
     """The device's half. A method says how it packs its drafts and how it reads the token after the accepted ones."""
 
@@ -55,7 +68,8 @@ class ChainDevice:
         self.drafter: Drafter = side.drafter
         self.quantise: Quantise = exactly
         self.draft_chance: Chance = side.chance
-        self.lengths = lengths(options.draft_length)
+        self._resumes = side.memory.lengths is not None
+        self.lengths = side.memory.lengths = side.memory.lengths or lengths(options.draft_length)
         self.round = 0
         self.owed: list[int] = []  # committed here, not yet known to the cloud
         self.exchanged = Exchanged()
@@ -65,6 +79,9 @@ class ChainDevice:
     def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
         """Write what the method sends with the ids of `drafts`."""
         raise NotImplementedError
+
+    def tell(self, exchanged: Exchanged, drafts: Sequence[Drafted]) -> None:
+        """Add what is to be known of new drafts to the figures of their round."""
 
     def corrected(self, reader: Reader, drafts: Sequence[Drafted], accepted: int) -> Generator[Any, Any, int]:
         """The token after a rejection: read from the verdict, or drawn here and then added to `owed`."""
@@ -86,12 +103,26 @@ class ChainDevice:
         return transcript.finish
 
     def _round(self) -> Generator[Any, Any, None]:
+        memory = self.side.memory
+        if memory.round is None:
+            memory.round = yield from self._begun()
+        begun: Begun = memory.round
+        drafted = yield Now()
+        tokens = yield from self.exchange(begun)
+        waited, count = (yield Now()) - drafted, len(begun.drafts)
+        self.learn(Round(begun.made, begun.seconds, count, tokens <= count, waited, waited, tokens))
+
+    def _begun(self) -> Generator[Any, Any, Begun]:
         yield from self.begin()
         drafts = yield from self.drafts(self.side.transcript.remaining - 1)
-        drafted = yield Now()
-        tokens = yield from self.exchange(drafts)
-        waited, count = (yield Now()) - drafted, len(drafts)
-        self.lengths.learn(Round(self.made, drafted - self.started, count, tokens <= count, waited, waited, tokens))
+        told = Exchanged(drafted=len(drafts))
+        self.tell(told, drafts)
+        return Begun(drafts, self.made, (yield Now()) - self.started, told)
+
+    def learn(self, round: Round) -> None:
+        """Learn from how a round went; of the first one after a lost link not how long: the cloud had all to read again."""
+        self.lengths.learn(replace(round, usual=not self._resumes))
+        self._resumes = False
 
     def begin(self) -> Generator[Any, Any, None]:
         """Begin to tell how long drafts take."""
@@ -120,9 +151,10 @@ class ChainDevice:
                 break
         return drafts
 
-    def exchange(self, drafts: Sequence[Drafted]) -> Generator[Any, Any, int]:
+    def exchange(self, begun: Begun) -> Generator[Any, Any, int]:
         """Send drafts and commit what comes of them: so many tokens."""
-        self.exchanged = Exchanged(drafted=len(drafts), trips=1)
+        drafts = begun.drafts
+        self.exchanged = replace(begun.told, trips=1)
         yield self._send(drafts)
         verdict = expect((yield Receive()), Verdict, self.round)
         committed = yield from self._committed(verdict, drafts)
@@ -134,7 +166,8 @@ class ChainDevice:
         return len(committed)
 
     def commit(self, tokens: Sequence[Emitted], tested: Outcome) -> Emit:
-        """Commit tokens, with the drafts that were tested for them; what to yield then."""
+        """Commit tokens, with the drafts that were tested for them; what to yield then. The round is over."""
+        self.side.memory.round = None
         for token in tokens:
             self.side.transcript.commit(token.number)
         self.drafter.commit([token.number for token in tokens])
@@ -182,16 +215,16 @@ class ChainCloud(Generic[Proposal]):
         """Read what the method sends with the ids."""
         raise NotImplementedError
 
-    def stands(self, target: Probs, draft: Proposal, position: int) -> bool:
+    def stands(self, target: Probs, draft: Proposal, place: Place) -> bool:
         """Test a draft (METHODS 0)."""
-        stream = self.side.chance.at(position, Role.ACCEPT)
+        stream = self.side.chance.at(place, Role.ACCEPT)
         return accepts(stream, float(target[draft.number]), draft.prob)
 
-    def bonus(self, target: Probs, position: int) -> int:
+    def bonus(self, target: Probs, place: Place) -> int:
         """The token after drafts that all stand."""
-        return self.side.chance.at(position, Role.TARGET).categorical(target)
+        return self.side.chance.at(place, Role.TARGET).categorical(target)
 
-    def correct(self, writer: Writer, target: Probs, draft: Proposal, position: int) -> Generator[Any, Any, int | None]:
+    def correct(self, writer: Writer, target: Probs, draft: Proposal, place: Place) -> Generator[Any, Any, int | None]:
         """Settle a rejection: write the token, or what the device needs to draw it (then None)."""
         raise NotImplementedError
 
@@ -242,7 +275,7 @@ class ChainCloud(Generic[Proposal]):
     def _test(self, drafts: Sequence[Proposal], targets: Targets) -> int:
         transcript = self.side.transcript
         for index, draft in enumerate(drafts):
-            if not self.stands(targets.probs(index), draft, transcript.position + index):
+            if not self.stands(targets.probs(index), draft, transcript.place(index)):
                 return index
             if transcript.is_end(draft.number):
                 return index + 1
@@ -254,13 +287,12 @@ class ChainCloud(Generic[Proposal]):
         transcript = self.side.transcript
         if accepted and transcript.is_end(drafts[accepted - 1].number):
             return None
-        position = transcript.position + accepted
-        target = targets.probs(accepted)
+        place, target = transcript.place(accepted), targets.probs(accepted)
         if accepted < len(drafts):
             self.owed = self.device_resamples
-            token = yield from self.correct(writer, target, drafts[accepted], position)
+            token = yield from self.correct(writer, target, drafts[accepted], place)
             return token
-        bonus = self.bonus(target, position)
+        bonus = self.bonus(target, place)
         writer.number(bonus, self.side.common.target_bits)
         return bonus
 

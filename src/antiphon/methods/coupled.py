@@ -16,7 +16,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from antiphon.config import CoupledOptions, longest
-from antiphon.core.chance import Chance, Race, Role
+from antiphon.core.chance import Chance, Place, Race, Role
 from antiphon.core.distributions import Ids, Probs
 from antiphon.core.patience import Round
 from antiphon.core.rounding import exactly
@@ -38,9 +38,9 @@ class Racing:
     def __init__(self, chance: Chance, common: CommonVocabulary) -> None:
         self._chance, self._ids = chance, common.cloud_ids[: common.size]
 
-    def at(self, position: int, role: Role) -> "RacingStream":
-        """The race of the common tokens at `position`, as a stream."""
-        return RacingStream(self._chance.race(position, self._ids))
+    def at(self, place: Place, role: Role) -> "RacingStream":
+        """The race of the common tokens at the position of `place`, as a stream."""
+        return RacingStream(self._chance.race(place.position, self._ids))
 
     def race(self, position: int, ids: Ids) -> Race:
         """A race itself."""
@@ -100,7 +100,7 @@ class CoupledDevice(ChainDevice):
             yield from self._wait()
         waited, tokens = (yield Now()) - drafted, self.side.transcript.position - position
         settled = self._answered - drafted
-        self.lengths.learn(Round(made, drafted - self.started, self._block, self._falls[0], settled, waited, tokens))
+        self.learn(Round(made, drafted - self.started, self._block, self._falls[0], settled, waited, tokens))
 
     def _begin_line(self) -> Generator[Any, Any, None]:
         """Send what still stands of the line and as many more drafts as pay."""

@@ -6,7 +6,7 @@ seed.
 """
 
 from antiphon.config import CoupledTreeOptions
-from antiphon.core.chance import Stream
+from antiphon.core.chance import Place, Stream
 from antiphon.core.distributions import Probs
 from antiphon.core.tree import TokenTree
 from antiphon.methods import accounting
@@ -40,15 +40,15 @@ class CoupledTreeCloud(TreeCloud):
         """All of it, or nothing where the context has no room for it: the winner does not hang on drafts."""
         return tree if self.side.has_room_for(len(tree.numbers)) else TokenTree()
 
-    def choose(self, tree: TokenTree, node: int, target: Probs, position: int) -> tuple[int, None] | tuple[None, int]:
+    def choose(self, tree: TokenTree, node: int, target: Probs, place: Place) -> tuple[int, None] | tuple[None, int]:
         """The child that is the winner, or the winner itself."""
-        token = self.bonus(target, position)
+        token = self.bonus(target, place)
         child = next((child for child in tree.children(node) if tree.numbers[child] == token), None)
         return (None, token) if child is None else (child, None)
 
-    def bonus(self, target: Probs, position: int) -> int:
+    def bonus(self, target: Probs, place: Place) -> int:
         """The winner."""
-        return self.side.chance.race(position, self.side.common.cloud_ids).winner(target)
+        return self.side.chance.race(place.position, self.side.common.cloud_ids).winner(target)
 
 
 _SUMMARY = "a token tree up, ids only, the accepted path and one token down: both ends run the same races"

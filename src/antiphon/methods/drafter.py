@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antiphon.config import SamplingParams
-from antiphon.core.chance import Chance, Role, Stream
+from antiphon.core.chance import Chance, Place, Role, Stream
 from antiphon.core.distributions import Logits, Probs, process
 from antiphon.core.patience import entropy
 from antiphon.core.rounding import Quantise
@@ -82,7 +82,7 @@ class Drafter:
             return None
         logits, law = found
         probs = quantise(law)
-        number = chance.at(position + len(drafts), Role.DRAFT).categorical(probs)
+        number = chance.at(Place(position, len(drafts)), Role.DRAFT).categorical(probs)
         return Drafted(number, probs, logits)
 
     def law(self, numbers: Sequence[int]) -> Generator[Step, Logits, tuple[Logits, Probs] | None]:
@@ -127,7 +127,7 @@ class Drafter:
         self._places = {ROOT: ROOT}
         for depth, width in enumerate(widths):
             rows = yield from self._layer(tree, layer)
-            stream, parents, layer = chance.at(position + depth, Role.DRAFT), layer[: len(rows)], []
+            stream, parents, layer = chance.at(Place(position, depth), Role.DRAFT), layer[: len(rows)], []
             for node, logits in zip(parents, rows, strict=True):
                 history = [*self._history, *tree.path_numbers(node)]
                 common = on_common_logits(logits, self._device_ids)

@@ -39,6 +39,8 @@ class DragonDevice(MixingDevice):
     dense = True
     patient = True
     gates = False
+    _draft = 0
+    """The step's own draft, of a sampled answer: drawn once."""
 
     @property
     def lossy(self) -> bool:
@@ -53,7 +55,8 @@ class DragonDevice(MixingDevice):
         """Greedy the likeliest, sampled a draft."""
         if not self.mixing.sampled:
             return certificate.local_token
-        return self.side.chance.at(self.side.transcript.position, Role.DRAFT).categorical(law)
+        self._draft = self.side.chance.at(self.side.transcript.place(), Role.DRAFT).categorical(law)
+        return self._draft
 
     def decide(
         self, certificate: Certificate, law: Probs, proofs: dict[int, Proof], lines: Lines
@@ -63,9 +66,9 @@ class DragonDevice(MixingDevice):
         if not self.mixing.sampled or isinstance(proof.scores, Report):
             return (yield from super().decide(certificate, law, proofs, lines))
         decoded = SCORES.values(proof.scores)
-        stream = self.side.chance.at(self.side.transcript.position, Role.ACCEPT)
+        stream = self.side.chance.at(self.side.transcript.place(), Role.ACCEPT)
         own, other = weights_of([self.mixing.log_mass, lines[0].log_mass or 0.0])
-        drafts, laws = (self.local(certificate, law), proof.draft), (law, decoded / decoded.sum())
+        drafts, laws = (self._draft, proof.draft), (law, decoded / decoded.sum())
         return aggregated(stream, drafts, laws, (own, other)), Effort(everything=True)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from antiphon.core.acceptance import residual
-from antiphon.core.chance import Role
+from antiphon.core.chance import Place, Role
 from antiphon.core.distributions import Probs
 from antiphon.core.rounding import quantise_fixed
 from antiphon.errors import ProtocolError
@@ -51,10 +51,10 @@ class DsdCloud(ChainCloud[DenseProposed]):
         """One distribution a draft."""
         return [self._proposed(reader, number, f"draft {index + 1}") for index, number in enumerate(numbers)]
 
-    def correct(self, writer: Writer, target: Probs, draft: DenseProposed, position: int) -> Generator[Any, Any, int]:
+    def correct(self, writer: Writer, target: Probs, draft: DenseProposed, place: Place) -> Generator[Any, Any, int]:
         """Draw from the residual and send the token."""
         yield from ()
-        token = self.side.chance.at(position, Role.RESAMPLE).categorical(residual(target, draft.probs))
+        token = self.side.chance.at(place, Role.RESAMPLE).categorical(residual(target, draft.probs))
         writer.number(token, self.side.common.target_bits)
         return token
 

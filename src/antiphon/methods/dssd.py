@@ -9,7 +9,7 @@ from typing import Any
 
 from antiphon.config import SplitOptions
 from antiphon.core.acceptance import residual
-from antiphon.core.chance import Role
+from antiphon.core.chance import Place, Role
 from antiphon.core.distributions import Probs
 from antiphon.core.rounding import quantise_ratios, ratios_of
 from antiphon.methods import accounting
@@ -32,8 +32,8 @@ class DssdDevice(ScalarDevice):
         yield from ()
         target = reader.law(self.side.common.target_size, self._ratios, "the target probabilities")
         self.exchanged.laws += 1
-        position = self.side.transcript.position + accepted
-        token = self.side.chance.at(position, Role.RESAMPLE).categorical(residual(target, drafts[accepted].probs))
+        stream = self.side.chance.at(self.side.transcript.place(accepted), Role.RESAMPLE)
+        token = stream.categorical(residual(target, drafts[accepted].probs))
         self.owed = [token]
         return token
 
@@ -48,7 +48,7 @@ class DssdCloud(ScalarCloud):
         self._ratios = ratios_of(options.precision)
         self.quantise = quantise_ratios(self._ratios)
 
-    def correct(self, writer: Writer, target: Probs, draft: Proposed, position: int) -> Generator[Any, Any, None]:
+    def correct(self, writer: Writer, target: Probs, draft: Proposed, place: Place) -> Generator[Any, Any, None]:
         """The device draws; it needs the target law."""
         yield from ()
         writer.law(target, self._ratios)

@@ -8,7 +8,7 @@ there and goes on behind the device's; what it sent before under the old epoch i
 from collections.abc import Generator
 from typing import Any
 
-from antiphon.core.chance import Role
+from antiphon.core.chance import Place, Role
 from antiphon.core.consult import AskAll, AskChunk, AskScores
 from antiphon.core.distributions import Probs
 from antiphon.core.scores import SCORES, StepScores, Values
@@ -51,6 +51,7 @@ class EvidenceCloud:
         self._codec = ScoreCodec(side.common.target_size, side.common.target_bits)
         self._epoch = 0
         self._line = list(side.transcript.numbers)  # the answer as the cloud takes it to be
+        self._first = len(self._line)  # where it goes on by itself, since the epoch began
         self._known = len(self._line)  # how much of it the device is known to have
         self._limit = side.transcript.position + side.transcript.remaining
         self._scores: dict[int, StepScores] = {}
@@ -123,6 +124,7 @@ class EvidenceCloud:
             self._side.verifier.take_back(dropped)
         self._side.verifier.commit(tokens)
         self._line[message.step :] = tokens
+        self._first = len(self._line)
         self._scores = {step: scores for step, scores in self._scores.items() if step < message.step}
         self._know(len(self._line))
 
@@ -176,4 +178,5 @@ class DraftingCloud(DenseCloud):
         if not self._mixing.sampled:
             return scores.draft
         decoded = SCORES.values(scores.codes)
-        return self._side.chance.at(step, Role.TARGET).categorical(decoded / decoded.sum())
+        place = Place(self._first, step - self._first)
+        return self._side.chance.at(place, Role.TARGET).categorical(decoded / decoded.sum())

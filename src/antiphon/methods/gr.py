@@ -6,6 +6,7 @@ Up: as `dssd`. Down after a rejection: the target's likeliest token. Not exact: 
 from collections.abc import Generator
 from typing import Any
 
+from antiphon.core.chance import Place
 from antiphon.core.distributions import Probs
 from antiphon.methods import accounting
 from antiphon.methods.base import Method
@@ -17,7 +18,7 @@ from antiphon.wire.packing import Writer
 class GrCloud(ScalarCloud):
     """Takes the likeliest token after a rejection."""
 
-    def correct(self, writer: Writer, target: Probs, draft: Proposed, position: int) -> Generator[Any, Any, int]:
+    def correct(self, writer: Writer, target: Probs, draft: Proposed, place: Place) -> Generator[Any, Any, int]:
         """The arg-max; the lowest number of a tie."""
         yield from ()
         token = int(target.argmax())

@@ -6,7 +6,7 @@ Up: as `dssd`. Down after a rejection: a draw from the target. Not exact: it sho
 from collections.abc import Generator
 from typing import Any
 
-from antiphon.core.chance import Role
+from antiphon.core.chance import Place, Role
 from antiphon.core.distributions import Probs
 from antiphon.methods import accounting
 from antiphon.methods.base import Method
@@ -18,10 +18,10 @@ from antiphon.wire.packing import Writer
 class TrCloud(ScalarCloud):
     """Draws from the target after a rejection."""
 
-    def correct(self, writer: Writer, target: Probs, draft: Proposed, position: int) -> Generator[Any, Any, int]:
+    def correct(self, writer: Writer, target: Probs, draft: Proposed, place: Place) -> Generator[Any, Any, int]:
         """A draw from the whole target."""
         yield from ()
-        token = self.side.chance.at(position, Role.RESAMPLE).categorical(target)
+        token = self.side.chance.at(place, Role.RESAMPLE).categorical(target)
         writer.number(token, self.side.common.target_bits)
         return token
 

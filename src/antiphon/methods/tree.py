@@ -4,13 +4,16 @@ A round: the device grows a token tree and sends it; the cloud scores all nodes 
 and answers with the path and one token. A `Draft` carries the draws of every node that has children, then what the method
 adds. A `Verdict` carries the length of the path, the place of each child on it, then the token, unless the last child ended
 the answer.
+
+A round that a lost link cut is done again with the same tree, as those of chains are with the same drafts.
 """
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from antiphon.config import WithTree
-from antiphon.core.chance import Chance, Stream
+from antiphon.core.chance import Chance, Place, Stream
 from antiphon.core.distributions import Probs
 from antiphon.core.rounding import Quantise, exactly
 from antiphon.core.tree import ROOT, TokenTree
@@ -22,6 +25,14 @@ from antiphon.methods.verifier import TreeTargets
 from antiphon.vocabulary import bits_for
 from antiphon.wire.messages import Draft, Verdict
 from antiphon.wire.packing import Reader, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A round whose tree is drawn, and what is to be told of it."""
+
+    tree: TokenTree
+    exchanged: Exchanged
 
 
 class TreeDevice:
@@ -54,6 +65,16 @@ class TreeDevice:
         return finish
 
     def _one_round(self) -> Generator[Any, Any, None]:
+        memory = self.side.memory
+        if memory.round is None:
+            memory.round = yield from self._begun()
+        begun: Begun = memory.round
+        yield self._sent(begun.tree)
+        verdict = expect((yield Receive()), Verdict, self._round)
+        yield self._committed(verdict, begun)
+        self._round += 1
+
+    def _begun(self) -> Generator[Any, Any, Begun]:
         transcript = self.side.transcript
         widths = self._widths[: transcript.remaining - 1]
         tree = yield from self.drafter.draft_tree(
@@ -61,10 +82,9 @@ class TreeDevice:
         )
         if tree.layers < len(widths) and self.drafter.exhausted:
             self.drafter.tell()
-        yield self._sent(tree)
-        verdict = expect((yield Receive()), Verdict, self._round)
-        yield self._committed(verdict, tree)
-        self._round += 1
+        exchanged = Exchanged(drafted=len(tree.numbers), trips=1)
+        self.tell(exchanged, tree)
+        return Begun(tree, exchanged)
 
     def _sent(self, tree: TokenTree) -> Send:
         writer, common = Writer(), self.side.common
@@ -75,21 +95,21 @@ class TreeDevice:
         self.pack(writer, tree)
         return Send(Draft(self._round, tree.layers, writer.finish()))
 
-    def _committed(self, verdict: Verdict, tree: TokenTree) -> Emit:
+    def _committed(self, verdict: Verdict, begun: Begun) -> Emit:
         reader, common, transcript = Reader(verdict.payload), self.side.common, self.side.transcript
+        tree = begun.tree
         node = _path_end(reader, tree, verdict.accepted)
         tokens = [Emitted(number, Kind.ACCEPTED) for number in tree.path_numbers(node)]
         if not (tokens and transcript.is_end(tokens[-1].number)):
             number = reader.number(common.target_bits, common.target_size, "the token after the accepted ones")
             tokens.append(Emitted(number, Kind.CORRECTION if tree.draws.get(node) else Kind.BONUS))
         reader.finish()
+        self.side.memory.round = None
         for token in tokens:
             transcript.commit(token.number)
         self.drafter.keep(tree, node)
         self.drafter.commit([token.number for token in tokens])
-        exchanged = Exchanged(drafted=len(tree.numbers), trips=1)
-        self.tell(exchanged, tree)
-        return Emit(tuple(tokens), exchanged, tested=_tested(tree, node, tokens))
+        return Emit(tuple(tokens), begun.exchanged, tested=_tested(tree, node, tokens))
 
 
 def _tested(tree: TokenTree, node: int, tokens: Sequence[Emitted]) -> Outcome:
@@ -125,11 +145,11 @@ class TreeCloud:
     def unpack(self, reader: Reader, tree: TokenTree) -> None:
         """Read what the method sends with the draws, and check it."""
 
-    def choose(self, tree: TokenTree, node: int, target: Probs, position: int) -> tuple[int, None] | tuple[None, int]:
+    def choose(self, tree: TokenTree, node: int, target: Probs, place: Place) -> tuple[int, None] | tuple[None, int]:
         """The child of `node` that stands, or the token if none does."""
         raise NotImplementedError
 
-    def bonus(self, target: Probs, position: int) -> int:
+    def bonus(self, target: Probs, place: Place) -> int:
         """The token after a path that came to a leaf."""
         raise NotImplementedError
 
@@ -183,14 +203,14 @@ class TreeCloud:
 
     def _walk(self, tree: TokenTree, targets: TreeTargets, writer: Writer) -> tuple[int, int | None]:
         """Down the tree while children stand: the last node, and the token after it unless it ends the answer."""
-        node, position = ROOT, self.side.transcript.position
+        node, depth, place = ROOT, 0, self.side.transcript.place
         while tree.draws.get(node):
-            child, token = self.choose(tree, node, targets.probs(node), position)
+            child, token = self.choose(tree, node, targets.probs(node), place(depth))
             if child is None:
                 return node, token
             siblings = tree.children(node)
             writer.number(siblings.index(child), bits_for(len(siblings)))
             if self.side.transcript.is_end(tree.numbers[child]):
                 return child, None
-            node, position = child, position + 1
-        return node, self.bonus(targets.probs(node), position)
+            node, depth = child, depth + 1
+        return node, self.bonus(targets.probs(node), place(depth))

@@ -63,7 +63,10 @@ class TsltDevice(ChainDevice):
     def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
         """One law a draft."""
         self._codec.write(writer, [draft.probs for draft in drafts])
-        self.sparsifier.tell(self.exchanged, len(drafts))
+
+    def tell(self, exchanged: Exchanged, drafts: Sequence[Drafted]) -> None:
+        """What was kept and cut of their laws."""
+        self.sparsifier.tell(exchanged, len(drafts))
 
 
 class TsltCloud(DsdCloud):

@@ -6,7 +6,7 @@ node are drawn one after the other, with or without replacement, and tested in t
 
 from antiphon.config import TreeOptions
 from antiphon.core.acceptance import accept_child
-from antiphon.core.chance import Role, Stream
+from antiphon.core.chance import Place, Role, Stream
 from antiphon.core.distributions import Probs
 from antiphon.core.tree import TokenTree, draw_children
 from antiphon.errors import ProtocolError
@@ -56,18 +56,18 @@ class TsltTreeCloud(TreeCloud):
             if any(tree.laws[node][tree.numbers[child]] == 0 for child in children):
                 raise ProtocolError("a child has probability 0, so it cannot have been drawn", "bad-probability")
 
-    def choose(self, tree: TokenTree, node: int, target: Probs, position: int) -> tuple[int, None] | tuple[None, int]:
+    def choose(self, tree: TokenTree, node: int, target: Probs, place: Place) -> tuple[int, None] | tuple[None, int]:
         """Test the children in the order in which they were drawn; if none stands, draw from what is left."""
         children, chance = tree.draws[node], self.side.chance
-        drawn, stream = [tree.numbers[child] for child in children], chance.at(position, Role.ACCEPT)
-        place, rest = accept_child(stream, target, tree.laws[node], drawn, replacement=self._replacement)
-        if place is not None:
-            return children[place], None
-        return None, chance.at(position, Role.RESAMPLE).categorical(rest)
+        drawn, stream = [tree.numbers[child] for child in children], chance.at(place, Role.ACCEPT)
+        first, rest = accept_child(stream, target, tree.laws[node], drawn, replacement=self._replacement)
+        if first is not None:
+            return children[first], None
+        return None, chance.at(place, Role.RESAMPLE).categorical(rest)
 
-    def bonus(self, target: Probs, position: int) -> int:
+    def bonus(self, target: Probs, place: Place) -> int:
         """A draw from the target."""
-        return self.side.chance.at(position, Role.TARGET).categorical(target)
+        return self.side.chance.at(place, Role.TARGET).categorical(target)
 
 
 _SUMMARY = "a token tree and truncated draft laws up, the accepted path and one token down; the cloud resamples"

@@ -15,7 +15,7 @@ from antiphon.core.rounding import quantise_fixed
 from antiphon.errors import ProtocolError
 from antiphon.methods import accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
-from antiphon.methods.chain import ChainDevice
+from antiphon.methods.chain import Begun, ChainDevice
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.dsd import DsdCloud
 from antiphon.methods.effects import UNTESTED, Emitted, Exchanged, Kind
@@ -49,11 +49,12 @@ class UncertaintyDevice(ChainDevice):
             self.owed.append(drafts[0].number)
             yield self.commit([Emitted(drafts[0].number, Kind.LOCAL)], UNTESTED)
             return
-        yield from self.exchange(drafts if self.side.transcript.remaining > 1 else [])
+        asked = drafts if self.side.transcript.remaining > 1 else []
+        yield from self.exchange(Begun(asked, told=Exchanged(drafted=len(asked))))
         self._unsent = self.side.transcript.remaining
 
     def _is_certain(self, draft: Drafted) -> bool:
-        stream = self.side.chance.at(self.side.transcript.position, Role.UNCERTAINTY)
+        stream = self.side.chance.at(self.side.transcript.place(), Role.UNCERTAINTY)
         temperatures = (HOTTEST * (index + 1) / self._draws for index in range(self._draws))
         laws = (process(draft.logits, SamplingParams(temperature=temperature)) for temperature in temperatures)
         differing = sum(stream.bernoulli(1.0 - float(law[draft.number])) for law in laws)

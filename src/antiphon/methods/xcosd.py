@@ -9,7 +9,7 @@ from typing import Any
 
 from antiphon.config import SplitOptions
 from antiphon.core.acceptance import residual
-from antiphon.core.chance import Role, Stream
+from antiphon.core.chance import Place, Role, Stream
 from antiphon.core.distributions import Probs
 from antiphon.core.resampling import lumped, quantise_lumped, spare_law
 from antiphon.core.rounding import Ratios, ratios_of
@@ -67,7 +67,7 @@ class XcosdDevice(ScalarDevice):
     def corrected(self, reader: Reader, drafts: Sequence[Drafted], accepted: int) -> Generator[Any, Any, int]:
         """Draw from the residual of the lumped target."""
         yield from ()
-        stream = self.side.chance.at(self.side.transcript.position + accepted, Role.RESAMPLE)
+        stream = self.side.chance.at(self.side.transcript.place(accepted), Role.RESAMPLE)
         token = self._hybrid.draw(reader, drafts[accepted].probs, stream)
         self.exchanged.laws += 1
         self.owed = [token]
@@ -84,10 +84,10 @@ class XcosdCloud(ScalarCloud):
         self._hybrid = HybridCodec(side.common, options.precision)
         self.quantise = quantise_lumped(side.common.size, self._hybrid.ratios)
 
-    def correct(self, writer: Writer, target: Probs, draft: Proposed, position: int) -> Generator[Any, Any, None]:
+    def correct(self, writer: Writer, target: Probs, draft: Proposed, place: Place) -> Generator[Any, Any, None]:
         """The device draws; it needs the lumped target and a spare."""
         yield from ()
-        self._hybrid.write(writer, target, self.side.chance.at(position, Role.CANDIDATE))
+        self._hybrid.write(writer, target, self.side.chance.at(place, Role.CANDIDATE))
 
 
 _SUMMARY = "scalars up, the target on the common vocabulary down; the device resamples"

@@ -9,14 +9,21 @@ as often as one with the value itself (`core.resampling.chance_to_round_up`).
 
 With `as_paper` candidates are the paper's: drawn from the whole target, so the rejected draft, which never passes, may be among
 them, and always K, also behind one outside the common vocabulary, which always passes. The law is the same, the bits are more.
+
+With automatic numbers the cloud chooses how many candidates come and when to fall back, by what candidates did before in the
+answer. Both ends keep that estimate, and where a lost link made the cloud forget it the device tells it, with its first drafts:
+a rejection that a cut interrupted is then settled as it would have been.
 """
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from antiphon.config import CandidateOptions
-from antiphon.core.chance import Role, Stream
+from antiphon.core.chance import Place, Role, Stream
 from antiphon.core.distributions import Probs
 from antiphon.core.resampling import (
     CandidateCount,
@@ -24,6 +31,7 @@ from antiphon.core.resampling import (
     chance_of_candidate,
     chance_to_round_up,
     quantise_lumped,
+    usual_floor,
 )
 from antiphon.errors import ProtocolError
 from antiphon.methods import accounting
@@ -39,6 +47,11 @@ from antiphon.wire.messages import Draft, Resampling, Retry
 from antiphon.wire.packing import Reader, Writer
 
 
+def _is_told(options: CandidateOptions, side: DeviceSide | CloudSide) -> bool:
+    """Whether the first drafts tell the estimate: the answer goes on, and the cloud chooses by it."""
+    return options.candidates == 0 and side.transcript.position > 0
+
+
 class XcosdEDevice(ScalarDevice):
     """Tests candidates."""
 
@@ -49,11 +62,13 @@ class XcosdEDevice(ScalarDevice):
         self._codec = CandidateCodec(side.common, options.draft_precision, as_paper=options.as_paper)
         self._hybrid = HybridCodec(side.common, options.precision)
         self._choice: tuple[int, int] | None = None  # the place of the owed token, and of how many
+        self._estimate = CandidateCount(*(side.memory.learned or ()))
+        self._tells = _is_told(options, side)
 
     def corrected(self, reader: Reader, drafts: Sequence[Drafted], accepted: int) -> Generator[Any, Any, int]:
         """Test the candidates that came, and more of them, until one passes; else resample as `xcosd`."""
-        draft = drafts[accepted]
-        stream = self.side.chance.at(self.side.transcript.position + accepted, Role.RESAMPLE)
+        draft, floor = drafts[accepted], usual_floor(drafts[accepted].prob)
+        stream = self.side.chance.at(self.side.transcript.place(accepted), Role.RESAMPLE)
         tries = 0
         while candidates := self._codec.read(reader, draft.number):
             tries += 1
@@ -62,7 +77,9 @@ class XcosdEDevice(ScalarDevice):
             self.exchanged.candidates += len(candidates)
             reader.finish()
             if (place := self._first(candidates, draft, stream)) is not None:
+                self._estimate.observe(floor, place + 1, passed=True)
                 return self._owe(candidates[place].number, (place, len(candidates)))
+            self._estimate.observe(floor, len(candidates), passed=False)
             reader = yield from self._more()
         token = self._hybrid.draw(reader, draft.probs, stream)
         self.exchanged.laws += 1
@@ -70,7 +87,10 @@ class XcosdEDevice(ScalarDevice):
         return self._owe(token, None)
 
     def write_owed(self, writer: Writer) -> None:
-        """The place of the candidate that passed, or the token that was drawn here."""
+        """The place of the candidate that passed, or the token that was drawn here; before it the estimate, if it is told."""
+        if self._tells:
+            writer.array(np.array(self._estimate.known, "<f8"))
+            self._tells = False
         if self.owed and self._choice is not None:
             place, count = self._choice
             writer.number(place, bits_for(count))
@@ -90,6 +110,7 @@ class XcosdEDevice(ScalarDevice):
 
     def _owe(self, token: int, choice: tuple[int, int] | None) -> int:
         self.owed, self._choice = [token], choice
+        self.side.memory.learned = self._estimate.known
         return token
 
     def _more(self) -> Generator[Any, Any, Reader]:
@@ -100,12 +121,16 @@ class XcosdEDevice(ScalarDevice):
 
 @dataclass(slots=True)
 class _Settling:
-    """A rejection under way: what was rejected, and what the device was offered for it."""
+    """A rejection under way: what was rejected, and what the device was offered for it.
+
+    floor: of the chance that a candidate passes; usual: what the device takes it for.
+    """
 
     target: Probs
     law: Probs
     stream: Stream
     floor: float
+    usual: float
     offered: list[Candidate]
     failed: int = 0
     messages: int = 0
@@ -125,17 +150,18 @@ class XcosdECloud(ScalarCloud):
         self._hybrid = HybridCodec(side.common, options.precision)
         self._bits = side.common.target_bits + options.draft_precision + 2
         self._estimate = CandidateCount()
+        self._is_told = _is_told(options, side)
         self._settling: _Settling | None = None
         self.quantise = quantise_lumped(side.common.size, self._hybrid.ratios)
 
-    def correct(self, writer: Writer, target: Probs, draft: Proposed, position: int) -> Generator[Any, Any, None]:
+    def correct(self, writer: Writer, target: Probs, draft: Proposed, place: Place) -> Generator[Any, Any, None]:
         """Offer the first candidates."""
         yield from ()
         beyond = 1.0 if self._as_paper else 1.0 - float(target[draft.number])
         floor = min(1.0, max(0.0, (draft.prob - float(target[draft.number])) / beyond))
-        stream = self.side.chance.at(position, Role.CANDIDATE)
+        stream = self.side.chance.at(place, Role.CANDIDATE)
         law = target if self._as_paper else candidate_law(target, draft.number)
-        self._settling = _Settling(target, law, stream, floor, [])
+        self._settling = _Settling(target, law, stream, floor, usual_floor(draft.prob), [])
         self._offer(writer, self._settling)
 
     def awaited(self) -> Generator[Any, Any, Draft]:
@@ -146,13 +172,15 @@ class XcosdECloud(ScalarCloud):
         return draft
 
     def read_owed(self, reader: Reader) -> list[int]:
-        """The candidate that passed, or the token that the device drew."""
+        """The candidate that passed, or the token that the device drew; before it the estimate, if it is told."""
+        if self._is_told:
+            self._estimate, self._is_told = _read_estimate(reader), False
         settling = self._settling
         if not self.owed or settling is None or not settling.offered:
             return super().read_owed(reader)
         offered = settling.offered
         place = reader.number(bits_for(len(offered)), len(offered), "the place of the chosen candidate")
-        self._estimate.observe(settling.floor, place + 1, passed=True)
+        self._estimate.observe(settling.usual, place + 1, passed=True)
         return [offered[place].number]
 
     def _again(self, message: Retry) -> bytes:
@@ -160,7 +188,7 @@ class XcosdECloud(ScalarCloud):
         if not self.owed or settling is None or not settling.offered:
             raise ProtocolError("Retry came where no candidates were offered", "out-of-turn")
         expect(message, Retry, self.round - 1)
-        self._estimate.observe(settling.floor, len(settling.offered), passed=False)
+        self._estimate.observe(settling.usual, len(settling.offered), passed=False)
         settling.failed += len(settling.offered)
         writer = Writer()
         self._offer(writer, settling)
@@ -194,6 +222,13 @@ class XcosdECloud(ScalarCloud):
     def _rounded(self, settling: _Settling, number: int) -> Candidate:
         units = float(settling.target[number]) * self._units
         return Candidate(number, int(units), settling.stream.bernoulli(chance_to_round_up(units)))
+
+
+def _read_estimate(reader: Reader) -> CandidateCount:
+    passed, tested = reader.array("<f8", 2).tolist()
+    if not (isfinite(passed) and isfinite(tested) and tested > 0):
+        raise ProtocolError("the estimate of how many candidates pass is none", "out-of-range")
+    return CandidateCount(passed, tested)
 
 
 _SUMMARY = "scalars up, candidates down; the device tests them"
