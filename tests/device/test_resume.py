@@ -22,7 +22,9 @@ from antiphon.device.generate import Device
 from antiphon.errors import AntiphonError, LinkError, ProtocolError, RemoteError
 from antiphon.methods import METHODS
 from antiphon.methods.cloud_only import CLOUD, CloudOnlyCloud
+from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Finish, Half
+from antiphon.methods.lengths import Auto
 from antiphon.methods.verifier import REPLAY_WIDTH, Verifier
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
 from antiphon.net.virtual import VirtualWorker
@@ -35,6 +37,7 @@ from links import linked, raw_session, request
 
 TOYS = named_toy("toy-device"), named_toy("toy-cloud")
 WITH_CLOUD = [name for name, method in METHODS.items() if method.cloud is not None]
+RATIO = ["dsd", "tslt", "tslt-tree", "dssd", "xcosd", "xcosd-e"]
 HANDSHAKE = 4
 """Frames of a handshake with a cloud that knows the common vocabulary: Hello, Welcome, Common, CommonReady."""
 
@@ -125,6 +128,86 @@ def test_with_automatic_lengths_the_answer_is_complete(name: str) -> None:
             result, _ = written(what, cut)
             assert result.finish_reason == Finish.END or result.tokens == 8
             assert heat > 0 or result.token_ids == whole.token_ids
+
+
+class Timeless(Auto):
+    """Chooses by what the drafts are like and by how rounds went, but not by the clock, which a cut changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fallen = 0
+
+    def more(self, drafts: Sequence[Drafted]) -> bool:
+        return len(drafts) < 1 + (self.fallen + int(10 * sum(draft.entropy for draft in drafts))) % 4
+
+    def tested(self, stood: Sequence[Drafted], next: Drafted | None, follows: bool) -> None:
+        self.fallen += next is not None and not follows
+
+
+@pytest.mark.parametrize("name", ["dsd", "dssd", "xcosd", "xcosd-e", "tslt", "coupled"])
+def test_automatic_lengths_go_on_with_what_they_learned(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The very text, at every boundary: a round that was cut is done again, and the later ones are as they would have been."""
+    monkeypatch.setattr("antiphon.methods.lengths.Auto", Timeless)
+    for precision in (16, 32) if name in ("dssd", "xcosd", "xcosd-e") else (16,):
+        what = asked(name, tokens=10, seed=3, options={"draft_length": 0, "candidates": 0, "precision": precision})
+        whole, network = written(what)
+        resumed = 0
+        for cut in boundaries(frames(network)):
+            result, _ = written(what, cut)
+            assert_same(result, whole)
+            resumed += result.answer.resumed
+        assert resumed > 5
+
+
+@pytest.mark.parametrize("name", RATIO)
+def test_the_very_text_with_default_options(name: str) -> None:
+    """Also where the cloud chooses how many candidates come, and where candidates are dearer than a law or not."""
+    for seed, options in enumerate([METHODS[name].options_from({"draft_length": 3, "precision": bits}) for bits in (16, 32)]):
+        what = replace(request(name, tokens=12, seed=seed), options=options)
+        whole, network = written(what)
+        for cut in boundaries(frames(network)):
+            assert_same(written(what, cut)[0], whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("length", [0, 1, 2, 4])
+@pytest.mark.parametrize("name", RATIO)
+def test_the_very_text_of_more_answers(name: str, length: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon.methods.lengths.Auto", Timeless)
+    given = {"draft_length": length, "candidates": seed % 3, "iterations": 2, "precision": (16, 32)[seed % 2]}
+    what = asked(name, tokens=20, seed=seed, options=given)
+    whole, network = written(what)
+    for cut in boundaries(frames(network)):
+        assert_same(written(what, cut)[0], whole)
+    for first, second in zip(boundaries(frames(network))[::3], boundaries(2 * frames(network))[::7], strict=False):
+        assert_same(written(what, first, second)[0], whole)
+
+
+def sent(network: Network) -> list[list[m.Draft]]:
+    """The drafts of the device, by session."""
+    sessions: list[list[m.Draft]] = []
+    for envelope, _ in network.device_frames:
+        if isinstance(envelope.message, m.Open):
+            sessions.append([])
+        elif isinstance(envelope.message, m.Draft):
+            sessions[-1].append(envelope.message)
+    return sessions
+
+
+@pytest.mark.parametrize("name", ["dsd", "tslt", "tslt-tree"])
+def test_a_round_without_a_verdict_is_sent_again_bit_by_bit(name: str) -> None:
+    """With the real automatic lengths, on a link that has become slower since."""
+    what = asked(name, tokens=20, seed=1, options={"draft_length": 0})
+    _, network = written(what)
+    log = [envelope.message for _, _, envelope in network.log]
+    verdicts = [place + 1 for place, message in enumerate(log) if isinstance(message, m.Verdict)]
+    assert len(verdicts) > 4
+    for place in verdicts:
+        slow = iter([0.02] * place + [0.7] * 1000)
+        _, network = written(what, (place, "before"), delay=lambda slow=slow: next(slow))
+        before, after = sent(network)
+        assert (before[-1].count, before[-1].payload) == (after[0].count, after[0].payload)
 
 
 def test_a_device_without_a_model_goes_on_too() -> None:
