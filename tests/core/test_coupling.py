@@ -303,7 +303,7 @@ def test_prompts_seeds_forms_and_choices_share_nothing() -> None:
     for key in keys:
         chance = PhiloxChance(key)
         drawn_numbers += chance.race(0, numbers(200)).times().tolist()
-        drawn_numbers += [chance.at(position, role)._uniform() for role in Role for position in range(20)]
+        drawn_numbers += [chance.at(Place(position), role)._uniform() for role in Role for position in range(20)]
     assert len(set(drawn_numbers)) == len(drawn_numbers)
 
 

@@ -103,10 +103,8 @@ class ChainDevice:
         return transcript.finish
 
     def _round(self) -> Generator[Any, Any, None]:
-        memory = self.side.memory
-        if memory.round is None:
-            memory.round = yield from self._begun()
-        begun: Begun = memory.round
+        begun: Begun = self.side.memory.round or (yield from self._begun())
+        self.side.memory.round = begun
         drafted = yield Now()
         tokens = yield from self.exchange(begun)
         waited, count = (yield Now()) - drafted, len(begun.drafts)
@@ -153,8 +151,7 @@ class ChainDevice:
 
     def exchange(self, begun: Begun) -> Generator[Any, Any, int]:
         """Send drafts and commit what comes of them: so many tokens."""
-        drafts = begun.drafts
-        self.exchanged = replace(begun.told, trips=1)
+        drafts, self.exchanged = begun.drafts, replace(begun.told, trips=1)
         yield self._send(drafts)
         verdict = expect((yield Receive()), Verdict, self.round)
         committed = yield from self._committed(verdict, drafts)

@@ -65,10 +65,8 @@ class TreeDevice:
         return finish
 
     def _one_round(self) -> Generator[Any, Any, None]:
-        memory = self.side.memory
-        if memory.round is None:
-            memory.round = yield from self._begun()
-        begun: Begun = memory.round
+        begun: Begun = self.side.memory.round or (yield from self._begun())
+        self.side.memory.round = begun
         yield self._sent(begun.tree)
         verdict = expect((yield Receive()), Verdict, self._round)
         yield self._committed(verdict, begun)
