@@ -4,7 +4,10 @@ Control characters would steer the terminal: its screen, title and clipboard, an
 sentence in another order than it has. Each is shown as its picture; nothing else is changed.
 """
 
+import re
+
 _NEWLINE, _TAB = 10, 9
+_PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]*@|(?<=[?&])password=[^&\s]*&?", re.IGNORECASE)
 _DIRECTIONS = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _BLOCK = {code: chr(0x2400 + code) for code in range(32) if code not in (_NEWLINE, _TAB)}
 _BLOCK |= {
@@ -22,3 +25,8 @@ def block(text: str) -> str:
 def line(text: str) -> str:
     """The text on one line: a picture for newlines and tabs too, one for one."""
     return text.translate(_LINE)
+
+
+def address(text: str) -> str:
+    """Text with the addresses that stand in it, each without its password."""
+    return _PASSWORD.sub(lambda found: f"{found[1]}@" if found[1] is not None else "", text)

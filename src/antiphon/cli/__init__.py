@@ -3,12 +3,13 @@
 Bad input and anything else that a person can mend is one sentence on stderr and exit code 2.
 """
 
+import os
 import sys
 from typing import Annotated
 
 import typer
 
-from antiphon import __version__
+from antiphon import __version__, shown
 from antiphon.cli import ask, bench, demo, doctor, generate, library, link, profile, reproduce, serve
 from antiphon.errors import AntiphonError
 
@@ -37,14 +38,15 @@ def main() -> None:
     except AntiphonError as error:
         sys.exit(_complain(error))
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.stdout.flush()
+        os._exit(130)  # a thread may be in a long pass of its model: nobody waits for that
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
 
 
 def _complain(error: AntiphonError) -> int:
-    print(f"antiphon: {error}", file=sys.stderr)  # noqa: T201
+    print(f"antiphon: {shown.line(shown.address(str(error)))}", file=sys.stderr)  # noqa: T201
     return 2
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from antiphon import shown
 from antiphon.cli.arguments import MODEL, AsJson, CloudUrl, ModelName, Threads
 from antiphon.config import ModelConfig
 from antiphon.errors import UsageError
@@ -16,13 +17,14 @@ from antiphon.errors import UsageError
 def doctor(cloud: CloudUrl, model: ModelName, threads: Threads = MODEL.threads, as_json: AsJson = False) -> None:
     """Can this device model and that cloud work together, and how well?"""
     from rich.table import Table
+    from rich.text import Text
 
     report = asyncio.run(_examine(cloud, ModelConfig(model, threads=threads)))
-    shown = Table(show_header=False, box=None)
+    table = Table(show_header=False, box=None)
     for name, value in report.rows():
-        shown.add_row(name, value)
+        table.add_row(name, Text(shown.line(shown.address(value))))
     console = Console(stderr=as_json)
-    console.print(shown)
+    console.print(table)
     console.print(report.verdict)
     if as_json:
         typer.echo(json.dumps({**asdict(report), "fits": report.fits, "verdict": report.verdict}))

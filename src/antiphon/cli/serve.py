@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from antiphon import shown
 from antiphon.cli.arguments import MODEL, Context, LibraryEmbedder, LibraryKeyFile, ModelName, Threads, WeightTemperature
 from antiphon.config import ModelConfig, ServeConfig
 from antiphon.errors import UsageError
@@ -47,7 +48,7 @@ def serve(
             if embedder is not None and stats.vectors < stats.passages:
                 missing = stats.passages - stats.vectors
                 raise UsageError(f"{missing:,} passages have no vectors yet: run `antiphon library update` with --embedder")
-            typer.echo(f"antiphon: {stats.passages:,} passages in {library}", err=True)
+            typer.echo(f"antiphon: {stats.passages:,} passages in {shown.line(shown.address(library))}", err=True)
         listener = stack.enter_context(listen(config))
         cloud = Cloud(load(model_config), library=index)
         typer.echo(f"antiphon: {cloud.model.name} listens on {address(listener)} (Ctrl-C stops it)")

@@ -1,10 +1,12 @@
 """The cloud as an ASGI application (WebSocket at `/`, `/health`), and the process that serves it."""
 
 import asyncio
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
@@ -160,8 +162,14 @@ def serve(cloud: Cloud, listener: socket.socket, config: ServeConfig | None = No
     """Serve until SIGINT or SIGTERM, then say goodbye to every device and return. A second SIGINT does not wait."""
     raise_descriptors()
     server = server_of(cloud, config)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and server.should_exit:
+            os._exit(130)
+        server.handle_exit(number, frame)
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, server.handle_exit)
+        signal.signal(number, stop)
     asyncio.run(server.serve(sockets=[listener]))
 
 

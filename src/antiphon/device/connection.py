@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from antiphon import __version__
+from antiphon import __version__, shown
 from antiphon.cache import read_cached, write_cached
 from antiphon.config import Limits, Patience
 from antiphon.errors import AntiphonError, LinkError, ProtocolError, RemoteError
@@ -190,7 +190,7 @@ class Connection:
             if self._failed is not failed and self._failed is not None:
                 raise self._failed  # or tried to, just now
             await self._leave()
-            log.warning("antiphon: %s; trying again for %g s", lost, self._mend_seconds)
+            log.warning("antiphon: %s; trying again for %g s", shown.line(str(lost)), self._mend_seconds)
             await self._establish_in_time(lost)
 
     async def open(self, opening: m.Open, inbox: Arriving | None = None, end: int = 0) -> DeviceSession:

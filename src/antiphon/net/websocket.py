@@ -1,13 +1,16 @@
 """The device's end of a WebSocket, and what WebSocket framing costs."""
 
 import asyncio
-from http import HTTPStatus
+import ssl
 from typing import Any
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.http11 import Response
+from websockets.uri import parse_uri
 
+from antiphon import shown
 from antiphon.config import Patience
 from antiphon.errors import LinkError, UsageError
 from antiphon.net.pulse import Pulse
@@ -116,37 +119,69 @@ class WebSocketTransport:
 async def dial(url: str, max_frame_bytes: int, patience: Patience | None = None) -> WebSocketTransport:
     """Connect to a cloud. Raises UsageError for something that is no ws:// URL, LinkError if nobody answers there."""
     patience = patience or Patience()
-    if urlsplit(url).scheme not in ("ws", "wss"):
-        raise UsageError(f"{url!r} is no WebSocket address: it must look like ws://127.0.0.1:8765")
+    _require_address(url)
+    public = shown.address(url)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             socket = await _connected(url, max_frame_bytes + 1024, patience)
-    except InvalidURI as error:
-        raise UsageError(f"{url!r} is no WebSocket address: it must look like ws://127.0.0.1:8765") from error
     except InvalidStatus as error:
-        raise LinkError(_refused(url, error.response.status_code, error.response.body)) from error
+        raise LinkError(_refused(public, error.response)) from error
     except InvalidHandshake as error:
-        raise LinkError(f"{url} does not speak WebSocket, so it is no Antiphon cloud: check the address") from error
+        raise LinkError(f"{public} does not speak WebSocket, so it is no Antiphon cloud: check the address") from error
     except TimeoutError as error:
-        raise LinkError(f"{url} did not answer in {CONNECT_SECONDS:.0f} s: check the address and the network") from error
+        raise LinkError(f"{public} did not answer in {CONNECT_SECONDS:.0f} s: check the address and the network") from error
+    except ssl.SSLCertVerificationError as error:
+        sentence = f"the certificate of {public} is not one that this machine trusts ({error.verify_message})"
+        raise LinkError(f"{sentence}: name the host as its certificate does, or have its issuer trusted here") from error
+    except ssl.SSLError as error:
+        raise LinkError(f"{public} does not speak TLS ({error.reason}): try ws:// in place of wss://") from error
     except OSError as error:
-        why = error.strerror or str(error)
-        raise LinkError(f"cannot reach the cloud at {url} ({why}): is `antiphon serve` running there?") from error
-    return WebSocketTransport(socket, url, patience)
+        why = error.strerror or str(error) or "it closed the connection"
+        raise LinkError(f"cannot reach the cloud at {public} ({why}): is `antiphon serve` running there?") from error
+    return WebSocketTransport(socket, public, patience)
+
+
+def _require_address(url: str) -> None:
+    """Raise UsageError for what is no address of a WebSocket."""
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("ws", "wss") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        parse_uri(url)
+    except (ValueError, InvalidURI):
+        fits = False
+    if not fits:
+        raise UsageError(f"{shown.address(url)!r} is no WebSocket address: it must look like ws://127.0.0.1:8765")
+
+
+class _Once(connect):
+    """Goes where it was told to, and nowhere else."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        """A redirect is an answer like another."""
+        return exc
 
 
 async def _connected(url: str, limit: int, patience: Patience) -> _Watched:
     settings: dict[str, Any] = {"compression": None, "proxy": None, "ping_interval": None, "close_timeout": patience.close}
-    socket = await connect(url, max_size=limit, max_queue=FRAMES_WAITING, create_connection=_Watched, **settings)
+    socket = await _Once(url, max_size=limit, max_queue=FRAMES_WAITING, create_connection=_Watched, **settings)
     if not isinstance(socket, _Watched):
         raise LinkError(f"{url} gave a connection of another kind")
     socket.watch(patience.lost)
     return socket
 
 
-def _refused(url: str, code: int, body: bytes | bytearray | None) -> str:
+def _refused(url: str, response: Response) -> str:
     """What an answer says that is no WebSocket."""
-    if code == HTTPStatus.SERVICE_UNAVAILABLE:
-        said = (body or b"").decode(errors="replace").strip()[:200]
-        return f"{url} answers HTTP {code}: {said or 'it has no room at the moment, try again shortly'}"
+    code = response.status_code
+    said = (response.body or b"").decode(errors="replace").strip()[:200]
+    match code:
+        case 401 | 407:
+            return f"{url} asks who you are (HTTP {code}): give its user name and password as wss://USER:PASSWORD@HOST"
+        case 403:
+            return f"{url} refuses this device (HTTP 403): {said or 'ask who runs it'}"
+        case 503:
+            return f"{url} answers HTTP 503: {said or 'it has no room at the moment, try again shortly'}"
+        case _ if 300 <= code < 400:
+            where = shown.address(response.headers.get("Location", "somewhere else"))
+            return f"{url} sends its visitors to {where} (HTTP {code}): give that address if you trust it"
     return f"{url} answers HTTP {code}, so it is no Antiphon cloud: check the address"
