@@ -18,6 +18,7 @@ from antiphon.device.doctor import examine
 from antiphon.device.generate import Device
 from antiphon.methods import find
 from antiphon.models.base import Model
+from antiphon.models.toy import named_toy
 from antiphon.vocabulary import common_vocabulary, from_members
 from data import real_prompts
 
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.model
 Found = TypeVar("Found")
 
 
-def together(device_model: Model, cloud_model: Model, test: Callable[[Device, Connection], Awaitable[Found]]) -> Found:
+def together(device_model: Model | None, cloud_model: Model, test: Callable[[Device, Connection], Awaitable[Found]]) -> Found:
     """Run `test` over a socket; the models stay loaded for the next one."""
 
     async def run() -> Found:
@@ -183,6 +184,21 @@ def test_coupled_text_is_that_of_cloud_with_the_seed(smollm2: Model, gemma3: Mod
                 assert found.equal or (method == "coupled-tree" and found.near_tie), f"{method}: {found.sentence()}"
 
     together(smollm2, gemma3, test)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0])
+def test_one_seed_one_text_whatever_drafts(smollm2: Model, smollm2_again: Model, gemma3: Model, temperature: float) -> None:
+    """Each device connects anew: without a model, with one of other tokens, with a toy, with the cloud's own."""
+
+    async def test(device: Device, connection: Connection) -> tuple[int, ...]:
+        method = "cloud" if device.model is None else "coupled"
+        asked = Request("In 1969 the first", method, None, SamplingParams(temperature=temperature), max_tokens=24, seed=7)
+        return (await device.generate(asked, connection)).token_ids
+
+    devices = (None, gemma3, named_toy("toy-device"), smollm2_again)
+    texts = [together(model, smollm2, test) for model in devices]
+    assert len(texts[0]) == 24
+    assert texts == [texts[0]] * 4
 
 
 @pytest.mark.parametrize("method", ["tslt", "tslt-tree"])
