@@ -28,20 +28,8 @@ EVIL = "x\x1b]0;pwned\x07\x1b[2J\nantiphon: all is well\r\x9b31m\u202e"
 def on_a_terminal(url: str, cache: Path) -> bytes:
     """What a person sees of an answer of this cloud."""
     ours, theirs = pty.openpty()
-    command = [
-        sys.executable,
-        "-m",
-        "antiphon",
-        "generate",
-        "--cloud",
-        url,
-        "--method",
-        "cloud",
-        "--max-tokens",
-        "3",
-        *more,
-        "x",
-    ]
+    asked = ["generate", "--cloud", url, "--method", "cloud", "--max-tokens", "3", "x"]
+    command = [sys.executable, "-m", "antiphon", *asked]
     environment = {**os.environ, "ANTIPHON_CACHE": str(cache), "TERM": "xterm"}
     process = subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL, env=environment)
     os.close(theirs)
