@@ -73,7 +73,7 @@ def test_generate_prints_the_text_and_then_the_figures(
     assert figures["text"] == text
     assert {name: type(figures[name]) for name in FIGURES} == FIGURES
     assert figures["check"]["equal"] is True
-    assert set(figures["check"]) >= {"equal", "first_difference", "gap", "near_tie"}
+    assert set(figures["check"]) >= {"equal", "finding", "first_difference", "gap", "noise"}
     assert "check: the same tokens as `cloud`" in err
     assert f"{method}: 20 tokens" in err
 

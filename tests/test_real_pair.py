@@ -172,7 +172,7 @@ def test_truncated_laws_on_real_frames(smollm2: Model, gemma3: Model) -> None:
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0])
 def test_coupled_text_is_that_of_cloud_with_the_seed(smollm2: Model, gemma3: Model, temperature: float) -> None:
-    """Chains: no difference at all (passes of at most 7 tokens). Trees: a difference must be a measured near tie."""
+    """No difference at all, of chains and trees: all passes are of at most 7 tokens, and trees leave no gaps."""
 
     async def test(device: Device, connection: Connection) -> None:
         for index, prompt in enumerate(real_prompts()[1::2]):
@@ -181,7 +181,7 @@ def test_coupled_text_is_that_of_cloud_with_the_seed(smollm2: Model, gemma3: Mod
             for method, options in (("coupled", chain), ("coupled-tree", tree)):
                 asked = Request(prompt, method, options, SamplingParams(temperature=temperature), max_tokens=24, seed=index)
                 found = await check(device, asked, await device.generate(asked, connection), connection)
-                assert found.equal or (method == "coupled-tree" and found.near_tie), f"{method}: {found.sentence()}"
+                assert found.equal, f"{method}: {found.sentence()}"
 
     together(smollm2, gemma3, test)
 
@@ -219,15 +219,15 @@ def test_another_precision_of_the_same_model(smollm2_other_precision: Model, smo
     together(smollm2_other_precision, smollm2, test)
 
 
-def test_greedy_trees_write_the_clouds_own_text_but_for_near_ties(smollm2: Model, gemma3: Model) -> None:
-    """A tree of 14 nodes is a wider pass than those that are bit-identical: a difference must be a measured near tie."""
+def test_greedy_trees_write_the_clouds_own_text(smollm2: Model, gemma3: Model) -> None:
+    """A tree of 14 nodes is read in parts that are bit-identical."""
 
     async def test(device: Device, connection: Connection) -> None:
         for prompt in real_prompts()[:4]:
             asked = Request(prompt, "tslt-tree", None, SamplingParams(temperature=0), max_tokens=24)
             result = await device.generate(asked, connection)
             found = await check(device, asked, result, connection)
-            assert found.equal or found.near_tie, found.sentence()
+            assert found.equal, found.sentence()
 
     together(smollm2, gemma3, test)
 

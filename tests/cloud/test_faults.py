@@ -128,9 +128,9 @@ def good(writer: Writer, connection: Connection) -> None:
         ("dssd", draft(good, count=2), "the payload is shorter than its message says"),
         ("dssd", draft(good, count=0), "the payload is longer than its message says"),
         ("dssd", draft(good, turn=7), "Draft of round 7 came in round 0"),
-        ("dssd", lambda connection: m.Probe(1, 0, 0, b""), "Probe came where Draft was due"),
+        ("dssd", lambda connection: m.Probe(1, 0, 0, 0, 0, b""), "Probe came where Draft was due"),
         ("probe", draft(good), "Draft came where Probe was due"),
-        ("probe", lambda connection: m.Probe(1, 0, 8, b""), "a continuation of 8 tokens came where at most 7 fit"),
+        ("probe", lambda connection: m.Probe(1, 0, 0, 0, 8, b""), "a continuation of 8 tokens came where at most 7 fit"),
     ],
 )
 def test_a_message_that_cannot_be(method: str, make: Callable[[Connection], m.Message], sentence: str) -> None:

@@ -127,11 +127,6 @@ def test_a_block_is_no_border() -> None:
         assert whole[place] == Noise(3).uniform(1, ids[place : place + 1])[0] == (drawn(3, 1, place) + 0.5) / 2**52
 
 
-def test_a_handicap_is_the_logarithm_of_a_time() -> None:
-    times = PhiloxChance(9).race(4, numbers(50)).times()
-    assert [Noise(9).handicap(4, token) for token in range(50)] == pytest.approx(np.log(times).tolist(), rel=1e-14)
-
-
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_javascript_has_the_same_numbers() -> None:
     source = np.random.default_rng(1)

@@ -9,7 +9,7 @@ import pytest
 from antiphon.config import ChainOptions, Request, SamplingParams
 from antiphon.core.distributions import Probs
 from antiphon.device.answer import Piece, Result
-from antiphon.device.check import check, first_difference
+from antiphon.device.check import Finding, check, first_difference
 from antiphon.device.connection import Connection, connect
 from antiphon.device.doctor import examine
 from antiphon.device.generate import Device
@@ -159,7 +159,7 @@ def test_check_tells_a_fault_from_equality(monkeypatch: pytest.MonkeyPatch) -> N
         result = await device.generate(asked, connection)
         found = await check(device, asked, result, connection)
         assert not found.equal
-        assert found.near_tie is False
+        assert found.finding is Finding.FAULT
         assert found.gap is not None
         assert found.gap > 0
         assert "a fault" in found.sentence()

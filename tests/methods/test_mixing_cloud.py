@@ -113,7 +113,7 @@ def asks(step: int, question: Question | bytes, epoch: int = 0) -> m.Ask:
         (says(asks(0, AskScores((1, 127)))), "out-of-range", "a token is 127, but must be below 100"),
         (says(m.Draft(0, 1, b"\0\0\0")), "out-of-turn", "Draft came in a stream of evidence"),
         (says(m.Retry(0)), "out-of-turn", "Retry came in a stream of evidence"),
-        (says(m.Probe(1, 0, 0, b"\0")), "out-of-turn", "Probe came in a stream of evidence"),
+        (says(m.Probe(1, 0, 0, 0, 0, b"\0")), "out-of-turn", "Probe came in a stream of evidence"),
     ],
 )
 def test_a_device_that_is_wrong(act: Act, code: str, sentence: str) -> None:

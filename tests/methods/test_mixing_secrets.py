@@ -66,6 +66,8 @@ CARRIED = {
     ("Draft", "payload"): "no mixture",
     ("Probe", "width"): "no mixture",
     ("Probe", "reread"): "no mixture",
+    ("Probe", "silent"): "no mixture",
+    ("Probe", "session"): "no mixture",
     ("Probe", "count"): "no mixture",
     ("Probe", "payload"): "no mixture",
     ("Retry", "round"): "no mixture",

@@ -126,8 +126,8 @@ def sample(kind: type) -> m.Message:
         m.Draft: m.Draft(1, 2, b"drafts"),
         m.Verdict: m.Verdict(1, 2, b"token"),
         m.Tokens: m.Tokens(b"token"),
-        m.Probe: m.Probe(4, 0, 2, b"tokens"),
-        m.Probed: m.Probed((0.5, 0.25), (1.0, 2.0), (1.5, 2.0), 0.5),
+        m.Probe: m.Probe(4, 0, 0, 3, 2, b"tokens"),
+        m.Probed: m.Probed((0.5, 0.25), (1, 2), (0.5, 0.25), (0.25, 0.5), True, True, 0.125, 0.5, 0.5),
         m.Closed: m.Closed("end", 5, 12.5, True, 0.0),
         m.Failure: m.Failure("busy", "the cloud is full"),
         m.Goodbye: m.Goodbye("done"),
@@ -317,9 +317,10 @@ def test_the_only_fields_without_a_bound_of_their_own() -> None:
     """The bound of a frame holds for them, and the cloud's own for a prompt."""
     free = {(kind.__name__, field.name) for kind, _, field in CASES if not beyond(field.type)}
     payloads = {(name, "payload") for name in ("Draft", "Verdict", "Resampling", "Tokens", "Probe", *MIXING)}
-    floats = {("Probed", "shares"), ("Probed", "noise"), ("Closed", "compute_ms"), ("Closed", "rounding")}
+    floats = {("Probed", name) for name in ("shares", "shift", "moved", "noise")}
+    floats |= {("Closed", "compute_ms"), ("Closed", "rounding")}
     floats |= {("Retrieved", "log_mass")}
-    flags = {("Closed", "shared"), ("Open", "chat")}
+    flags = {("Closed", "shared"), ("Open", "chat"), ("Probed", "recorded"), ("Probed", "made")}
     parts = {("Welcome", "limits"), ("Open", "sampling"), ("Open", "prompt")}
     assert free == payloads | floats | flags | parts
 
@@ -383,7 +384,7 @@ PAYLOADS: list[tuple[Callable[[bytes], m.Message], int]] = [
     (lambda payload: m.Ask(0, 1, payload), 8),
     (lambda payload: m.Supplement(0, 1, payload), 8),
     (lambda payload: m.Realign(1, 1, 2, payload), 8),
-    (lambda payload: m.Probe(1, 0, 0, payload), 0),
+    (lambda payload: m.Probe(1, 0, 0, 0, 0, payload), 0),
     (m.Ping, 0),
 ]
 

@@ -101,7 +101,7 @@ async def _generate(request: Request, url: str | None, model: ModelConfig | None
         if checked and connection is not None:
             finding = await check(device, request, result, connection)
             typer.echo(finding.sentence(), err=True)
-            figures["check"] = asdict(finding)
+            figures["check"] = {"equal": finding.equal, **asdict(finding)}
     return figures
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from antiphon import __version__
+from antiphon.cloud.records import Record, Records, is_recorded
 from antiphon.cloud.service import Answering, Cloud, failure_code
 from antiphon.cloud.told import told
 from antiphon.config import Patience
@@ -50,6 +51,7 @@ class CloudConnection:
         self._claimed = m.Common(bytes(16), 0)
         self.idle_seconds, self.frame_bytes = cloud.limits.idle_seconds, cloud.limits.frame_bytes
         self._hosts: dict[int, SessionHost] = {}
+        self._records = Records()
 
     async def serve(self) -> None:
         """Serve until either end leaves. What the device does wrong is told to it in one sentence."""
@@ -164,7 +166,7 @@ class CloudConnection:
     async def _answer(self, host: "SessionHost", opening: m.Open) -> None:
         if self._common is None:
             raise ProtocolError("a session needs a common vocabulary", "out-of-turn")
-        async with self._cloud.answering(opening, self._common) as answering:
+        async with self._cloud.answering(opening, self._common, self._records.by_session) as answering:
             await host.send(m.Opened(answering.prompt_tokens))
             host.answering = answering
             finish = await drive(answering.half, host)
@@ -215,6 +217,8 @@ class CloudConnection:
         host.task.add_done_callback(lambda _: self._forget(host))
 
     def _forget(self, host: "SessionHost") -> None:
+        if host.answering is not None and is_recorded(host.answering.method):
+            self._records.keep(host.session, host.record)
         self._hosts.pop(host.session, None)
         self._wire.ledgers.pop(host.session, None)
 
@@ -243,6 +247,8 @@ class SessionHost:
         self.task: asyncio.Task[None] | None = None
         self.passes = 0
         self.compute_ms = 0.0
+        self.record = Record()
+        """Its passes, but for those that were given up."""
         self.answering: Answering | None = None
         self._yielding: _Yielding | None = None
         self._connection = connection
@@ -289,6 +295,8 @@ class SessionHost:
         logits, seconds = self._connection.worker.timed(forward, width, step.keep + width)
         self.passes += step.rows > 0
         self.compute_ms += 1000 * seconds
+        if logits is not None and self.answering is not None and is_recorded(self.answering.method):
+            self.record.add(step)
         return logits
 
     async def send(self, message: m.Message, to: int = 0) -> None:

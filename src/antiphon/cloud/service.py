@@ -1,7 +1,7 @@
 """What a cloud offers, apart from any connection: its model, its methods, and room for answers."""
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.errors import AntiphonError, CapacityError, ModelError, UsageError
 from antiphon.methods import METHODS, MIXTURES, PROBES, find
 from antiphon.methods.base import CloudMixing, CloudSide, Method, Transcript
-from antiphon.methods.effects import Half
+from antiphon.methods.effects import Half, Step
 from antiphon.methods.evidence import kept_bytes
 from antiphon.methods.verifier import Verifier
 from antiphon.models.base import Model, public_name
@@ -22,10 +22,11 @@ from antiphon.net.worker import Worker
 from antiphon.retrieval.context import Looked, context, look
 from antiphon.retrieval.index import Index
 from antiphon.vocabulary import CommonVocabulary, from_members, identity
-from antiphon.wire.messages import Open
+from antiphon.wire.messages import WIDEST, Open
 
 COMMONS_KEPT = 16
 """Common vocabularies kept for devices to come back to; each is a few megabytes."""
+_NOTHING: Mapping[int, Sequence[Step]] = {}
 
 SCORES_BYTES = 2**29
 """Of memory for the scores that sessions of methods that mix documents keep, all of them together."""
@@ -35,6 +36,7 @@ SCORES_BYTES = 2**29
 class Answering:
     """An answer under way: the cloud half, its prompt's tokens, and whether others were under way at the same time."""
 
+    method: Method
     half: Half
     verifier: Verifier
     prompt_tokens: int
@@ -93,8 +95,13 @@ class Cloud:
         return common
 
     @asynccontextmanager
-    async def answering(self, opening: Open, common: CommonVocabulary) -> AsyncIterator[Answering]:
-        """Room for one answer, and its cloud half. Raises UsageError or CapacityError: one sentence for the device."""
+    async def answering(
+        self, opening: Open, common: CommonVocabulary, recorded: Mapping[int, Sequence[Step]] = _NOTHING
+    ) -> AsyncIterator[Answering]:
+        """Room for one answer, and its cloud half. Raises UsageError or CapacityError: one sentence for the device.
+
+        recorded: the passes of earlier answers of the same device, by session.
+        """
         method, options = self._method(opening)
         self._check(opening)
         _check_committed(opening, common)
@@ -103,7 +110,8 @@ class Cloud:
         prompt = await self.worker.run(lambda: prompt_ids(self.model, text, chat=opening.chat))
         needed = len(prompt) + opening.max_tokens
         drafts = options.nodes if isinstance(options, WithTree) else 0  # those of a chain lie where the answer will
-        if method.coupled:  # a tree that does not fit is not read: the answer does not hang on it
+        drafts = WIDEST if method.name in PROBES else drafts
+        if method.coupled or method.name in PROBES:  # a tree that does not fit is not read: the answer does not hang on it
             drafts = max(0, min(drafts, self.model.context_length - needed))
         cells = needed + drafts
         # Nothing waits on the way out, so no cancellation can keep any of it.
@@ -113,11 +121,12 @@ class Cloud:
                 verifier = Verifier(opened, prompt, common, opening.sampling, opening.committed)
                 transcript = Transcript(common.ends, opening.max_tokens, opening.committed)
                 chance = PhiloxChance(answer_key(opening.seed, opening.prompt, chat=opening.chat))
-                side = CloudSide(common, transcript, chance, verifier, spare=drafts)
+                side = CloudSide(common, transcript, chance, verifier, spare=drafts, recorded=recorded)
                 if looked is not None:
                     side.mixing = CloudMixing(looked.log_mass, opening.sampling.temperature > 0, looked.passages)
                 assert method.cloud is not None  # only such methods are offered
-                with self._under_way(Answering(method.cloud(side, options).run(), verifier, len(prompt))) as answering:
+                half = method.cloud(side, options).run()
+                with self._under_way(Answering(method, half, verifier, len(prompt))) as answering:
                     yield answering
 
     async def _looked(self, opening: Open, options: Any) -> Looked:

@@ -43,10 +43,6 @@ class Noise:
         """The race of the tokens with these ids of the cloud at a target position (the index of a token in the answer)."""
         return NoiseRace(self.keys(position), ids)
 
-    def handicap(self, position: int, token: int) -> float:
-        """The log E of a token, an id of the cloud: at temperature T it wins if its logit less T times this is the largest."""
-        return float(np.log(-np.log(self.uniform(position, np.array([token], dtype=np.int32))[0])))
-
     def uniform(self, position: int, ids: Ids) -> NDArray[np.float64]:
         """The uniform numbers of tokens, by ids of the cloud: float64, shape (ids,), in (0, 1)."""
         return _uniform(self.keys(position), ids)

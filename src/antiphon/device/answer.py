@@ -187,6 +187,8 @@ class Result:
     closed_form: Bits | None = None
     looked: Looked | None = None
     """What the device found in its library, if the method reads it."""
+    session: int = 0
+    """The session with the cloud that wrote the end of it; 0 for none, or for several."""
 
     def as_json(self) -> dict[str, object]:
         """The figures by name; None where a figure does not exist for the method."""

@@ -1,21 +1,24 @@
 """`--check`: is an answer the very one that the cloud's model alone writes? And if not, is it a near tie or a fault?
 
-At temperature 0 every exact method must print the text of `cloud`. Coupled drafting must with the same seed at any
-temperature T, where the token wins whose logit less T log E is the largest, E its noise (METHODS 3); what is said of logits
-below then goes for that difference. Logits of one model can differ in the last digits with the width of a pass, so two tokens
-that score almost the same may change places: that, and only that, is a near tie. It is judged by measured noise: the cloud
-scores the common beginning by both widths, and a gap that the largest difference of two logits can bridge (twice the noise) is
-a near tie. Any other difference is a fault. A cloud that served others at the same time keeps their cells between ours, and a
-tree leaves gaps between them, which moves logits like a wider pass does; so then the wide reading has passes of at least
-SHARED_WIDTH and begins SHARED_REREAD tokens before the prompt's end.
+At temperature 0 every exact method must print the text of `cloud`, and coupled drafting with the same seed at any temperature
+(METHODS 3). But the logits of one model can depend on how a pass is batched, and two tokens that are close then change places.
+So at the first difference the cloud makes the very passes of the answer again (`methods.replay`), on another context, beside a
+reading token by token, and draws the token by the logits of both. What it draws holds all that decides: penalties, biases,
+temperature, noise, and who is kept by top-k, top-p and min-p. If the passes alone give the method's token, the difference is
+numeric: a near tie. If they do not, or if they move logits by more than twice what reading so wide does to a context that was
+never rolled back, it is a fault.
+
+Passes beside those of others cannot be made again, for their cells lay between ours, nor can those of a link that was lost.
+Then the shift of logits that decides between the two tokens is compared with what other ways of reading move: a larger one is
+a fault, and of a smaller one nothing is said but that it is undecided below that.
 """
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
-from antiphon.config import NoOptions, Request, WithTree, most_drafts
-from antiphon.core.chance import PhiloxChance, answer_key
-from antiphon.core.coupling import Noise
+from antiphon.config import NoOptions, Request, most_drafts
+from antiphon.core.chance import PhiloxChance
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
@@ -24,34 +27,74 @@ from antiphon.errors import UsageError
 from antiphon.methods import find
 from antiphon.methods.base import DeviceSide, Transcript
 from antiphon.methods.probe import ProbeDevice, Question
-from antiphon.wire.messages import Open, Probed
+from antiphon.wire.messages import Closed, Open, Probed
 
-SHARED_WIDTH = 16
-SHARED_REREAD = 64
+REREAD = 64
+"""Tokens of the prompt's end that are read again, so that the passes of another reading are wide from the first token on."""
+SILENT = 16
+"""Where others were served, tokens that are read as a prompt is between two passes: that moves logits about as far."""
+_ABOVE = 2.0
+"""How often the noise of another reading a replay may move logits by. Both are maxima over all tokens, of other roundings."""
+
+
+class Finding(StrEnum):
+    """What `--check` finds."""
+
+    EQUAL = "equal"
+    NEAR_TIE = "near tie"
+    FAULT = "fault"
+    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What `--check` found. Logits are (the method's token, cloud's token) at the first difference, by two widths."""
+    """What `--check` found; all but the finding is of the first difference, and None where there is none.
 
-    equal: bool
+    gap: the least shift of all logits that gives the method's token where the model is read token by token, None if none of up
+    to 8 does. moved: by how much
+    the passes of the answer moved a logit there; None if they could not be made again. noise: by how much a wide reading did.
+    plain, again: the probabilities of (the method's token, cloud's token) token by token and in the answer's passes. shared:
+    whether the cloud served others meanwhile.
+    """
+
+    finding: Finding
     first_difference: int | None = None
+    why: str = "the same tokens as `cloud`"
     gap: float | None = None
-    near_tie: bool | None = None
+    moved: float | None = None
     noise: float | None = None
+    plain: tuple[float, float] | None = None
+    again: tuple[float, float] | None = None
     shared: bool = False
-    narrow_logits: tuple[float, float] | None = None
-    wide_logits: tuple[float, float] | None = None
+
+    @property
+    def equal(self) -> bool:
+        """Whether there is no difference."""
+        return self.finding is Finding.EQUAL
 
     def sentence(self) -> str:
         """The finding for a person."""
         if self.equal:
-            return "check: the same tokens as `cloud`"
-        kind = "a near tie within measured noise" if self.near_tie else "NOT a near tie: a fault"
-        return (
-            f"check: first difference at token {self.first_difference}: logits {self.narrow_logits} token by token, "
-            f"{self.wide_logits} in wide passes, gap {self.gap:.4g}, noise {self.noise:.4g}: {kind}"
-        )
+            return f"check: {self.why}"
+        return f"check: first difference at token {self.first_difference}: {self._kind()}: {self.why}{self._numbers()}"
+
+    def _kind(self) -> str:
+        match self.finding:
+            case Finding.NEAR_TIE:
+                return "a near tie"
+            case Finding.FAULT:
+                return "NOT a near tie: a fault"
+            case _:
+                return f"undecided below {self.noise:.3g} logits"
+
+    def _numbers(self) -> str:
+        if self.plain is None:
+            return ""
+        laws = f"probabilities {_pair(self.plain)} token by token"
+        laws += f", {_pair(self.again)} in the answer's passes" if self.again else ""
+        moved = f", those passes moved logits by up to {self.moved:.3g}" if self.moved is not None else ""
+        shift = "no shift decides" if self.gap is None else f"a shift of {self.gap:.3g} logits decides"
+        return f"; {laws}; {shift}{moved}, a wide reading by {self.noise:.3g}"
 
 
 def require_checkable(request: Request) -> None:
@@ -69,35 +112,74 @@ async def check(device: Device, request: Request, result: Result, connection: Co
     reference = await device.generate(alone, connection)
     index = first_difference(result.answer.numbers, reference.answer.numbers)
     if index is None:
-        return Check(equal=True)
+        return Check(Finding.EQUAL)
     ours, theirs = (answer.numbers[index : index + 1] for answer in (result.answer, reference.answer))
     if not ours or not theirs:
-        return Check(equal=False, first_difference=index, near_tie=False)
+        return Check(Finding.FAULT, index, "one answer ends where the other goes on")
     shared = result.shared or reference.shared
     options = find(request.method).options() if request.options is None else request.options
-    scattered = shared or isinstance(options, WithTree)
-    width = most_drafts(options) + 1
-    width = max(SHARED_WIDTH, width) if scattered else width
-    reread = SHARED_REREAD if scattered else 0
-    question = Question(tuple(reference.answer.numbers[:index]), (ours[0], theirs[0]), width, reread)
-    seen = await probe(connection, request, question)
-    noise, temperature = Noise(answer_key(result.seed, request.prompt, chat=request.chat)), request.sampling.temperature
-    ids = connection.common.cloud_ids
-    handicaps = tuple(temperature * noise.handicap(index, int(ids[number])) for number in (ours[0], theirs[0]))
-    return _judged(index, shared, _raced(seen, handicaps) if temperature else seen)
+    prefix, width = tuple(reference.answer.numbers[:index]), most_drafts(options) + 1
+    question = Question(prefix, (ours[0], theirs[0]), width, REREAD, SILENT if shared else 0, result.session)
+    seen, closed = await _asked(connection, alone, question)
+    return judged(question, seen, index, shared=shared or closed.shared, resumed=result.answer.resumed > 0)
 
 
 async def probe(connection: Connection, request: Request, question: Question) -> Probed:
     """What the cloud sees after the prompt of `request` and the tokens of `question`."""
-    common = connection.common
-    side = DeviceSide(common, Transcript(common.ends, 1), PhiloxChance(0))
-    half = ProbeDevice(side, question)
-    opening = Open("probe", {}, request.sampling, request.prompt, request.chat, len(question.numbers) + 1, 0, ())
+    return (await _asked(connection, request, question))[0]
+
+
+async def _asked(connection: Connection, request: Request, question: Question) -> tuple[Probed, Closed]:
+    common, seed = connection.common, request.seed or 0
+    half = ProbeDevice(DeviceSide(common, Transcript(common.ends, 1), PhiloxChance(0)), question)
+    room = max(request.max_tokens, len(question.numbers) + 1)
+    opening = Open("probe", {}, request.sampling, request.prompt, request.chat, room, seed, ())
     session = await connection.open(opening)
     await drive_session(half.run(), session)
-    await session.closed()
+    closed = await session.closed()
     session.ledger()
-    return half.reply
+    return half.reply, closed
+
+
+def judged(question: Question, seen: Probed, index: int, *, shared: bool, resumed: bool) -> Check:
+    """What the readings say of a difference."""
+    finding, why = _verdict(question.candidates, seen, shared=shared, resumed=resumed)
+    again, moved = (seen.again, seen.moved) if seen.made else (None, None)
+    gap = seen.shift if math.isfinite(seen.shift) else None
+    return Check(finding, index, why, gap, moved, seen.noise, seen.plain, again, shared)
+
+
+def _verdict(candidates: tuple[int, int], seen: Probed, *, shared: bool, resumed: bool) -> tuple[Finding, str]:
+    plain, again = seen.winners
+    if seen.made and (again, plain) == candidates:
+        return _explained(seen)
+    if shared:
+        return _by_noise(seen, "others were served meanwhile, and their passes cannot be made again")
+    if plain != candidates[1]:
+        return Finding.FAULT, "read again token by token the cloud's model does not give the token of `cloud`"
+    if seen.made:
+        return Finding.FAULT, "the answer's own passes, made again, do not give its token"
+    if seen.recorded and not resumed:
+        return Finding.FAULT, "no pass of the answer read these tokens"
+    return _by_noise(seen, "the cloud has the passes of the answer no more")
+
+
+def _explained(seen: Probed) -> tuple[Finding, str]:
+    """The passes of the answer give its token, a reading token by token that of `cloud`."""
+    if seen.moved > _ABOVE * seen.noise:
+        return Finding.FAULT, "the answer's own passes give its token, but move logits by more than their width can"
+    flipped = any((before > 0) != (after > 0) for before, after in zip(seen.plain, seen.again, strict=True))
+    member = ", for top-k, top-p or min-p keep another set of tokens" if flipped else ""
+    return (
+        Finding.NEAR_TIE,
+        f"the answer's own passes, made again, give its token, and token by token that of `cloud` wins{member}",
+    )
+
+
+def _by_noise(seen: Probed, why: str) -> tuple[Finding, str]:
+    if seen.shift <= seen.noise:
+        return Finding.UNDECIDED, why
+    return Finding.FAULT, f"{why}, but no reading moves logits so far"
 
 
 def first_difference(first: list[int], second: list[int]) -> int | None:
@@ -108,11 +190,5 @@ def first_difference(first: list[int], second: list[int]) -> int | None:
     return next((index for index in range(shorter) if first[index] != second[index]), shorter)
 
 
-def _raced(seen: Probed, handicaps: Sequence[float]) -> Probed:
-    narrow, wide = ((row[0] - handicaps[0], row[1] - handicaps[1]) for row in (seen.narrow, seen.wide))
-    return Probed(seen.shares, narrow, wide, seen.noise)
-
-
-def _judged(index: int, shared: bool, seen: Probed) -> Check:
-    gap = abs(seen.narrow[0] - seen.narrow[1])
-    return Check(False, index, gap, gap <= 2 * seen.noise, seen.noise, shared, seen.narrow, seen.wide)
+def _pair(values: tuple[float, float]) -> str:
+    return f"{values[0]:.3g} and {values[1]:.3g}"

@@ -83,9 +83,9 @@ class Device:
         answer, ledger = writing.answer, writing.ledger
         token_ids = tuple(common.cloud_ids[answer.numbers].tolist())
         form = method.bits(answer.work(), common, request.options) if method.bits else None
-        return Result(
-            method.name, method.exact, finish, answer, token_ids, seed, ledger, writing.closed, writing.prompt_tokens, form
-        )
+        closed, prompt_tokens = writing.closed, writing.prompt_tokens
+        result = Result(method.name, method.exact, finish, answer, token_ids, seed, ledger, closed, prompt_tokens, form)
+        return replace(result, session=writing.session)
 
     async def _mixed(
         self, method: Method, request: Request, seed: int, connections: Sequence[Connection], show: Show

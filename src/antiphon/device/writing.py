@@ -27,6 +27,8 @@ class Writing:
         self.ledger = Ledger()
         self.closed: Closed | None = None
         self.prompt_tokens: int | None = None
+        self.session = 0
+        """The number of the last session."""
         self._method, self._request, self._seed, self._side = method, request, seed, side
         self._lost_at, self._in_vain = -1, 0
         self._refused_since: float | None = None
@@ -70,7 +72,7 @@ class Writing:
 
     async def _session(self, connection: Connection, host: Host) -> Finish:
         session = await connection.open(opening(self._request, self._seed, self._side.transcript.numbers))
-        host.sessions = [session]
+        host.sessions, self.session = [session], session.number
         try:
             finish = await _run_over(session, self._method.device(self._side, self._request.options).run(), host)
             self.closed = await session.closed()

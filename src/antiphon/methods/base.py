@@ -8,7 +8,7 @@ from antiphon.config import ChainOptions
 from antiphon.core.chance import Chance, Place
 from antiphon.methods.accounting import ClosedForm
 from antiphon.methods.drafter import Drafter
-from antiphon.methods.effects import Finish, Half
+from antiphon.methods.effects import Finish, Half, Step
 from antiphon.methods.lengths import Lengths
 from antiphon.methods.verifier import Verifier
 from antiphon.vocabulary import CommonVocabulary
@@ -101,7 +101,11 @@ class DeviceSide:
 
 @dataclass(slots=True)
 class CloudSide:
-    """What a cloud half works with. spare: cells for drafts beyond those of the longest answer; None: as many as it takes."""
+    """What a cloud half works with.
+
+    spare: cells for drafts beyond those of the longest answer; None: as many as it takes. recorded: the passes of earlier
+    answers of this connection, by session.
+    """
 
     common: CommonVocabulary
     transcript: Transcript
@@ -109,6 +113,7 @@ class CloudSide:
     verifier: Verifier
     mixing: "CloudMixing | None" = None
     spare: int | None = None
+    recorded: Mapping[int, Sequence[Step]] = field(default_factory=dict)
 
     def has_room_for(self, drafts: int) -> bool:
         """Whether so many drafts can be read at once behind the transcript."""

@@ -11,7 +11,7 @@ class Reading:
     """Makes the passes of one context. The last token is always read again, for the logits after it."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
+        self.context = context
         self._read: Sequence[int] = ()  # what the context holds, once `_node` is settled
         self._same = 0  # how many leading tokens it is known to share with those of the next pass
         self._node: int | None = -1
@@ -30,13 +30,13 @@ class Reading:
     def prefill(self, tokens: Sequence[int]) -> Step:
         """Read tokens without asking for logits."""
         self._read = tokens
-        return Step(self._context, 0, tokens, 0)
+        return Step(self.context, 0, tokens, 0)
 
     def extend(self, tokens: Sequence[int], rows: int) -> Step:
         """Read what is new of `tokens`; the logits after the last `rows` of them, which are always read again."""
         keep = self._held = self._kept(tokens, rows)
         self._read, self._before = tokens, 0
-        return Step(self._context, keep, tokens[keep:], rows, node=self._settled())
+        return Step(self.context, keep, tokens[keep:], rows, node=self._settled())
 
     def tree(self, tokens: Sequence[int], nodes: Sequence[int], parents: Sequence[int]) -> Step:
         """Read what is new of `tokens` and a tree behind them; the logits after the last of `tokens` and every node.
@@ -49,11 +49,11 @@ class Reading:
         self._read = tokens[:keep]
         everything = [*tokens[keep:], *nodes]
         chain = list(range(-1, self._before - 1))
-        return Step(self._context, keep, everything, len(everything), [*chain, *behind], self._settled())
+        return Step(self.context, keep, everything, len(everything), [*chain, *behind], self._settled())
 
     def grow(self, nodes: Sequence[int], parents: Sequence[int]) -> Step:
         """Read another layer of a tree behind the tokens of the last `extend`; the logits after each node."""
-        return Step(self._context, len(self._read), nodes, len(nodes), parents, None)
+        return Step(self.context, len(self._read), nodes, len(nodes), parents, None)
 
     def keep(self, tokens: Sequence[int], node: int) -> None:
         """Of the last tree, keep the path to `node` (ROOT: nothing but what it grew from), which makes `tokens` in all."""

@@ -33,7 +33,7 @@ class Verifier:
         committed: Sequence[int] = (),
     ) -> None:
         self._reading, self._common, self._sampling = Reading(context), common, sampling
-        self._prompt = len(prompt)
+        self.prompt_tokens = len(prompt)
         self._tokens = [*prompt, *common.cloud_ids[list(committed)].tolist()]  # cloud ids: the prompt and the committed tokens
         self.rounding = 0.0
         """The largest total variation between a target law that was used and the model's own, unrounded."""
@@ -47,9 +47,13 @@ class Verifier:
 
         That is read as it was written, in narrow passes: so its logits are the same to the last bit.
         """
-        yield self._reading.prefill(self._tokens[: self._prompt - 1])
-        for end in range(self._prompt - 1 + REPLAY_WIDTH, len(self._tokens) - 1 + REPLAY_WIDTH, REPLAY_WIDTH):
+        yield self._reading.prefill(self._tokens[: self.prompt_tokens - 1])
+        for end in range(self.prompt_tokens - 1 + REPLAY_WIDTH, len(self._tokens) - 1 + REPLAY_WIDTH, REPLAY_WIDTH):
             yield self._reading.extend(self._tokens[: min(end, len(self._tokens) - 1)], 0)
+
+    def read(self) -> Generator[Step, Logits, None]:
+        """Read the committed tokens but the last in one pass, as a prompt is read."""
+        yield self._reading.extend(self._tokens[:-1], 0)
 
     def score(self, drafts: Sequence[int], quantise: Quantise) -> Generator[Step, Logits, "Targets"]:
         """The target laws after the committed tokens and after each draft (wire numbers)."""
@@ -78,6 +82,20 @@ class Verifier:
         path = self._common.cloud_ids[tree.path_numbers(node)].tolist()
         self._reading.keep([*self._tokens, *path], node)
 
+    def law_of(self, logits: Logits) -> Probs:
+        """The law after the committed tokens by these logits, float32, shape (tokens,); in the order of wire numbers."""
+        return Targets(logits[None], self._tokens, self._common, self._sampling, exactly).probs(0)
+
+    @property
+    def tokens(self) -> list[int]:
+        """The prompt and the committed tokens, as the model's ids."""
+        return list(self._tokens)
+
+    @property
+    def context(self) -> Context:
+        """What it reads in."""
+        return self._reading.context
+
     def _noting(self, quantise: Quantise) -> Quantise:
         if quantise is exactly:
             return quantise
@@ -89,18 +107,22 @@ class Verifier:
 
         return noting
 
-    @property
-    def length(self) -> int:
-        """Tokens of the prompt and the committed ones."""
-        return len(self._tokens)
-
     def take_back(self, count: int) -> list[int]:
         """Take back the last `count` tokens, as wire numbers; the next pass rewinds the context."""
-        length = self.length - count
+        length = len(self._tokens) - count
         taken: list[int] = self._common.numbers[self._tokens[length:]].tolist()
         del self._tokens[length:]
         self._reading.altered(length)
         return taken
+
+    def afresh(self, count: int) -> "Verifier":
+        """Another one, which reads in the same context from its start on, and lacks the last `count` tokens of the prompt."""
+        return Verifier(self.context, self._tokens[: self.prompt_tokens - count], self._common, self._sampling)
+
+    def end_of_prompt(self, count: int) -> list[int]:
+        """The last `count` tokens of the prompt, as wire numbers."""
+        numbers: list[int] = self._common.numbers[self._tokens[self.prompt_tokens - count : self.prompt_tokens]].tolist()
+        return numbers
 
     def commit(self, numbers: Sequence[int]) -> None:
         """Append committed tokens (wire numbers)."""

@@ -18,6 +18,9 @@ VERSION = 4
 PART_BYTES = 2**18
 """Size of a piece of a vocabulary, so that one frame never blocks the link for long."""
 
+WIDEST = 64
+"""Tokens of a pass that a device asks for by its width, at most."""
+
 Name = Annotated[str, Meta(max_length=256)]
 Sentence = Annotated[str, Meta(max_length=4096)]
 Digest = Annotated[bytes, Meta(min_length=16, max_length=16)]
@@ -124,20 +127,30 @@ class Tokens(msgspec.Struct, frozen=True, array_like=True, tag=13, forbid_unknow
 
 
 class Probe(msgspec.Struct, frozen=True, array_like=True, tag=14, forbid_unknown_fields=True):
-    """Device: score this continuation of the prompt, and two candidates for the token after it, by two readings."""
+    """Device: score this continuation of the prompt by several readings, and tell which of two candidates wins after it.
 
-    width: Annotated[int, Meta(ge=1, le=64)]
-    reread: Annotated[int, Meta(ge=0, le=64)]
+    session: the one whose passes are made again, 0 for none.
+    """
+
+    width: Annotated[int, Meta(ge=1, le=WIDEST)]
+    reread: Annotated[int, Meta(ge=0, le=WIDEST)]
+    silent: Annotated[int, Meta(ge=0, le=WIDEST)]
+    session: Count
     count: Count
     payload: bytes
 
 
 class Probed(msgspec.Struct, frozen=True, array_like=True, tag=15, forbid_unknown_fields=True):
-    """Cloud: the share of each position's probability on C, the candidates' logits by two widths, and their noise."""
+    """Cloud: the share of each position's probability on C; who wins, by which law, and how far readings move logits."""
 
     shares: tuple[float, ...]
-    narrow: tuple[float, float]
-    wide: tuple[float, float]
+    winners: tuple[Count, Count]
+    plain: tuple[float, float]
+    again: tuple[float, float]
+    recorded: bool
+    made: bool
+    shift: float
+    moved: float
     noise: float
 
 
