@@ -23,6 +23,7 @@ from antiphon.bench.reproduce.concord import (
     NATIVE,
     PAIR,
     TASKS,
+    TEXTS_FLAT,
     WAITS,
     Report,
     run,
@@ -102,8 +103,10 @@ def test_the_letter_has_nothing_of_ours(found: Report) -> None:
 def test_slow_start_and_none_stand_beside_each_other(found: Report) -> None:
     """Of every row of the one link that of the other; without, dense scores come sooner."""
     made, pairs = page(found).render(), [(found.rows(task, LINK), found.rows(task, FLAT)) for task in TASKS]
-    for near, flat in (*pairs, (found.new_rows(LINK), found.new_rows(FLAT))):
-        assert set(flat) == set(BOTH) <= set(near)
+    for (near, flat), names in zip(
+        (*pairs, (found.new_rows(LINK), found.new_rows(FLAT))), (BOTH, TEXTS_FLAT, BOTH), strict=True
+    ):
+        assert set(flat) == set(names) <= set(near)
         for name in ("dragon", "concord"):
             assert flat[name].tokens_per_s.mean >= near[name].tokens_per_s.mean
     assert "with slow start and without" in made
@@ -114,10 +117,10 @@ def test_slow_start_and_none_stand_beside_each_other(found: Report) -> None:
 
 
 def test_what_waiting_control_gains_is_in_the_figures(found: Report) -> None:
-    """On both links, of questions, new questions and texts, each row over the one that always waits."""
+    """On both links, of questions and new ones, each row over the one that always waits."""
     ratios = found.as_json()["ratios"]
     gains = [one for one in ratios if one["over"] in (LETTER_NOSYSTEM, "concord-nosystem")]
-    assert len(gains) == 12
+    assert len(gains) == 8
     rows = found.new_rows(FLAT)
     (gain,) = (
         one["ratio"]["mean"] for one in gains if (one["examples"], one["link"], one["row"]) == ("new_questions", FLAT, LETTER)

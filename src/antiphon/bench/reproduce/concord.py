@@ -82,6 +82,8 @@ FEW = ("crcg", "drdg-tw", "dragon", "concord")
 PAIR = ("dragon", "concord")
 BOTH = ("crcg", "drdg-tw", "dragon", "concord", "concord-nosystem", LETTER, LETTER_NOSYSTEM)
 """Rows on the link with slow start and without."""
+TEXTS, TEXTS_FLAT = ("crcg", "drcg", "drdg-sw", "drdg-tw", "dragon", "concord", LETTER), ("crcg", "dragon", "concord", LETTER)
+"""Rows of texts on the same links: those of the paper, whose ablation is of questions, and ours."""
 OVER = ((LETTER, LETTER_NOSYSTEM), ("concord", "concord-nosystem"), ("concord", "drdg-tw"), (LETTER, "drdg-tw"))
 """Rows of which the throughput of the first over that of the second says something: of waiting control, of working ahead."""
 
@@ -117,7 +119,7 @@ class Report:
         for link in (LINK, FLAT):
             found = {"new_questions": self.new_rows(link), **{task: self.rows(task, link) for task in TASKS}}
             for (examples, rows), (row, over) in product(found.items(), OVER):
-                if (mean := rows[row].over(rows[over])) is not None:
+                if {row, over} <= rows.keys() and (mean := rows[row].over(rows[over])) is not None:
                     ratio = {"mean": mean.mean, "interval": mean.interval}
                     yield {"examples": examples, "link": link, "row": row, "over": over, "ratio": ratio}
 
@@ -134,12 +136,15 @@ def run(plan: Plan) -> Report:
     size, usual = SIZES[plan.scale], MixtureOptions()
     new = on([LINK, FLAT], _rows(BOTH), usual, plan.hardware)
     unseen = run_rag(_rag_plan(plan, "nq", new, size.new, skipped=size.skipped))
-    counts = zip(TASKS, (size.questions, size.texts), size.timed, strict=True)
-    runs, timed = {}, {}
-    for task, count, timed_count in counts:
-        usual = MixtureOptions(form=find_task(task).form)
-        runs[task] = run_rag(_rag_plan(plan, task, cases(plan, usual), count))
-        timed[task] = run_rag(_rag_plan(plan, task, on((NATIVE, DELAYED), PAIR, usual, plan.hardware), timed_count, real=True))
+    forms = {task: MixtureOptions(form=find_task(task).form) for task in TASKS}
+    runs = {
+        task: run_rag(_rag_plan(plan, task, cases(plan, forms[task]), count))
+        for task, count in zip(TASKS, (size.questions, size.texts), strict=True)
+    }
+    timed = {
+        task: run_rag(_rag_plan(plan, task, on((NATIVE, DELAYED), PAIR, forms[task], plan.hardware), count, real=True))
+        for task, count in zip(TASKS, size.timed, strict=True)
+    }
     return Report(plan, runs, unseen, timed)
 
 
@@ -154,10 +159,11 @@ def slower(compute: Compute) -> Compute:
 def cases(plan: Plan, usual: MixtureOptions) -> tuple[Case, ...]:
     """Everything that is written for an example in virtual time."""
     hardware, asked = plan.hardware, usual.form == "question"
+    near, flat = (MAIN, BOTH) if asked else (TEXTS, TEXTS_FLAT)
     return (
-        *on([LINK], MAIN, usual, hardware),
-        *on([FLAT], _rows(BOTH), usual, hardware),
-        *on([RATED], (*FEW, "dragon+ahead=4"), usual, hardware),
+        *on([LINK], _rows(near), usual, hardware),
+        *on([FLAT], _rows(flat), usual, hardware),
+        *on([RATED], (*(FEW if asked else PAIR), "dragon+ahead=4"), usual, hardware),
         *on([NATIVE, DELAYED], _rows((*PAIR, LETTER)), usual, slower(hardware)),
         *((*on(TRIPS, FEW, usual, hardware), *on([LINK], tuple(WAITS.values()), usual, hardware)) if asked else ()),
     )

@@ -29,7 +29,7 @@ def slow_start(report: Report) -> Iterator[Html]:
         "most of the gain on questions comes from it: without it `dragon` pays for little but waiting."
     )
     headings = [f"{name}\n{how}" for name in sets for how in ("with", "without")]
-    cells = [[name, *(_over(rows[name]) for pair in sets.values() for rows in pair)] for name in SHOWN]
+    cells = [[name, *(_over(rows.get(name)) for pair in sets.values() for rows in pair)] for name in SHOWN]
     yield table(["", *headings], cells, "Throughput over `dragon`'s, with slow start and without; [ ]: its 95 % interval")
     yield side_by_side(*(_speeds(name, pair) for name, pair in sets.items()))
     where = report.unseen.plan
@@ -40,8 +40,8 @@ def slow_start(report: Report) -> Iterator[Html]:
     )
 
 
-def _over(one: Figures) -> str:
-    return _factor(one.speedup)
+def _over(one: Figures | None) -> str:
+    return "" if one is None else _factor(one.speedup)
 
 
 def _factor(mean: Mean | None) -> str:
