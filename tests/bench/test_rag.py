@@ -28,7 +28,7 @@ from antiphon.cli import main
 from antiphon.config import ModelConfig, Request, SamplingParams
 from antiphon.core.consult import Effort
 from antiphon.core.debt import DebtOptions
-from antiphon.device.answer import Arrival
+from antiphon.device.arrival import Arrival
 from antiphon.errors import UsageError
 from antiphon.methods.effects import Consulted, Kind
 from antiphon.methods.mixture_options import MixtureOptions

@@ -19,7 +19,8 @@ from antiphon.device.text import bytes_of
 from antiphon.methods import METHODS
 from antiphon.methods.base import Method
 from antiphon.methods.coupled import CoupledDevice
-from antiphon.methods.effects import Emit, Emitted, Kind, Outcome
+from antiphon.methods.effects import Emit, Emitted, Kind
+from antiphon.methods.outcome import Outcome
 from antiphon.methods.tree import TreeDevice
 from antiphon.models.toy import named_toy, toy_vocabulary
 from antiphon.vocabulary import identity

@@ -3,12 +3,14 @@
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from antiphon.device.arrival import Arrival
 from antiphon.device.text import TextStream, bytes_of
 from antiphon.methods.accounting import Bits, Work
-from antiphon.methods.effects import UNTESTED, Consulted, Emit, Emitted, Exchanged, Finish, Kind, Outcome
+from antiphon.methods.effects import Consulted, Emit, Emitted, Exchanged, Finish, Kind
+from antiphon.methods.outcome import by_level, sets_of_siblings
 from antiphon.retrieval.context import Looked
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Closed
@@ -21,21 +23,6 @@ class Piece:
 
     text: str
     kind: Kind
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """Tokens that were committed together: when, where each came from, and the drafts that were sent and tested for them."""
-
-    time: float
-    kinds: tuple[Kind, ...]
-    drafted: int
-    tested: Outcome = UNTESTED
-    consulted: Consulted | None = None
-
-    def first(self, count: int) -> "Arrival":
-        """What is left of it where only so many of its tokens count."""
-        return replace(self, kinds=self.kinds[:count], tested=self.tested.first(count))
 
 
 class Answer:
@@ -147,14 +134,11 @@ class Answer:
 
     def acceptance_by_depth(self) -> list[tuple[int, int]]:
         """At the first, second, ... level of a round: how many drafts stood, and how many were tested."""
-        tests = [arrival.tested for arrival in self.arrivals]
-        deepest = max((len(tested.drafts) for tested in tests), default=0)
-        return [_at_level(tests, level) for level in range(deepest)]
+        return by_level([arrival.tested for arrival in self.arrivals])
 
     def sets_of_siblings(self) -> tuple[int, int]:
-        """Of how many sets of siblings one stood, and how many were tested; in a chain each draft is a set."""
-        tests = [arrival.tested for arrival in self.arrivals]
-        return sum(tested.stood for tested in tests), sum(len(tested.drafts) for tested in tests)
+        """Of how many sets of siblings one stood, and how many were tested."""
+        return sets_of_siblings([arrival.tested for arrival in self.arrivals])
 
     def intervals(self) -> list[float]:
         """Seconds between tokens that follow each other; those of one round arrive together, 0 apart."""
@@ -163,11 +147,6 @@ class Answer:
 
     def _times(self) -> list[float]:
         return [arrival.time for arrival in self.arrivals for _ in arrival.kinds]
-
-
-def _at_level(tests: Sequence[Outcome], level: int) -> tuple[int, int]:
-    stood = sum(tested.stood > level for tested in tests)
-    return stood, sum(tested.drafts[level] for tested in tests if len(tested.drafts) > level)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ from antiphon.core.rounding import Quantise, exactly
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide
 from antiphon.methods.drafter import Drafted, Drafter
-from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Outcome, Receive, Send, expect
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
 from antiphon.methods.lengths import lengths
+from antiphon.methods.outcome import Outcome
 from antiphon.methods.verifier import Targets
 from antiphon.wire.messages import Draft, Verdict
 from antiphon.wire.packing import Reader, Writer

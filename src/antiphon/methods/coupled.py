@@ -25,7 +25,8 @@ from antiphon.methods import accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.chain import ChainDevice
 from antiphon.methods.drafter import Drafted
-from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Outcome, Receive, Send, expect
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
+from antiphon.methods.outcome import Outcome
 from antiphon.methods.verifier import Targets
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Draft, Message, Verdict

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 from antiphon.core.consult import Effort
 from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, ProtocolError
+from antiphon.methods.outcome import UNTESTED, Outcome
 from antiphon.models.base import Context, Preempted, Stop
 from antiphon.wire.messages import Message
 
@@ -137,31 +138,6 @@ class Exchanged:
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The drafts that a verdict was about: how many at each level of the round, and at how many levels one stood.
-
-    A chain has one draft a level. In a tree siblings are tested in the order of drawing until one stands, then those below it.
-    A draft counts also where it was on its way still, so that the device alone finds out whether it stands.
-    """
-
-    drafts: tuple[int, ...] = ()
-    stood: int = 0
-
-    @classmethod
-    def in_chain(cls, stood: int, *, fell: bool) -> "Outcome":
-        """So many drafts stood, and the next one fell or there was none."""
-        return cls((1,) * (stood + fell), stood)
-
-    def first(self, levels: int) -> "Outcome":
-        """What is left of it where only so many levels count."""
-        return Outcome(self.drafts[:levels], min(self.stood, levels))
-
-
-UNTESTED = Outcome()
-"""No draft was."""
 
 
 @dataclass(frozen=True, slots=True)

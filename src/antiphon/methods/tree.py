@@ -20,7 +20,8 @@ from antiphon.core.tree import ROOT, TokenTree
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide
 from antiphon.methods.drafter import Drafter
-from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Outcome, Receive, Send, expect
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Receive, Send, expect
+from antiphon.methods.outcome import Outcome
 from antiphon.methods.verifier import TreeTargets
 from antiphon.vocabulary import bits_for
 from antiphon.wire.messages import Draft, Verdict

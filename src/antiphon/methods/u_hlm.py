@@ -18,7 +18,8 @@ from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.chain import Begun, ChainDevice
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.dsd import DsdCloud
-from antiphon.methods.effects import UNTESTED, Emitted, Exchanged, Kind
+from antiphon.methods.effects import Emitted, Exchanged, Kind
+from antiphon.methods.outcome import UNTESTED
 from antiphon.vocabulary import bits_for
 from antiphon.wire.packing import Reader, Writer
 

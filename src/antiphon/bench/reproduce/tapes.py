@@ -30,12 +30,12 @@ from antiphon.methods.effects import (
     Half,
     Kind,
     Now,
-    Outcome,
     Receive,
     ReceiveAny,
     Send,
     Step,
 )
+from antiphon.methods.outcome import Outcome
 from antiphon.models.base import Context
 from antiphon.wire.messages import Draft, Message, Resampling, Retry, Tokens, Verdict
 
