@@ -40,7 +40,7 @@ class Size:
 
 SIZES: Mapping[str, Size] = {
     "smoke": Size({"wmt22": 1, SHORT: 2}, 10, (1, 4), 1, (10, 100, 300), (0, 50)),
-    "small": Size({"wmt22": 6, "news": 2, "gsm8k": 4, SHORT: 2}, 48, (1, 4), 2),
+    "small": Size({"wmt22": 6, "news": 2, "gsm8k": 4, SHORT: 2}, 32, (1, 4), 2),
     "full": Size({"wmt22": 24, "news": 24, "gsm8k": 24, SHORT: 120}, 96, (1, 3, 4, 6, 8), 12),
 }
 
