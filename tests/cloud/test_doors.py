@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from websockets.asyncio.client import connect as dial_raw
 from websockets.exceptions import InvalidStatus
 
-from antiphon.cloud.doors import KEPT_DESCRIPTORS, Doors, foreign_page
+from antiphon.cloud.doors import BEGUN_BYTES, KEPT_DESCRIPTORS, Doors, foreign_page
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
 from antiphon.config import Patience, ServeConfig
@@ -73,6 +73,23 @@ def test_there_are_never_more_than_fit_and_no_one_is_forgotten(acts: Sequence[tu
                 guest.at_work = act == "work"
         inside = [guest for guest in inside if not guest.dismissed]
         assert len(doors) == len(inside) <= 3
+
+
+def test_frames_that_are_partly_here_take_so_much_and_no_more() -> None:
+    doors = Doors(ServeConfig())
+    guests = [Guest(at_work=True) for _ in range(5)]
+    assert all(map(doors.admit, guests))
+    for guest in guests[:3]:
+        doors.begun(guest, BEGUN_BYTES // 3)
+    doors.begun(guests[1], 0)
+    doors.begun(guests[3], BEGUN_BYTES // 4)
+    assert not any(guest.dismissed for guest in guests)
+    doors.begun(guests[4], BEGUN_BYTES // 2)
+    assert [guest.dismissed for guest in guests] == [False, False, False, False, True]
+    assert doors._begun_bytes == 2 * (BEGUN_BYTES // 3) + BEGUN_BYTES // 4
+    for guest in guests:
+        doors.leave(guest)
+    assert doors._begun_bytes == 0
 
 
 def test_there_is_a_descriptor_for_every_connection() -> None:

@@ -16,6 +16,8 @@ ACCEPTED_AT_ONCE = 32
 """Connections that the listener takes in one go; a few goes can come before the first of them is counted."""
 KEPT_DESCRIPTORS = 64 + 3 * ACCEPTED_AT_ONCE
 """Descriptors for all else: files of models and libraries, the loop's own, and connections that are not counted yet."""
+BEGUN_BYTES = 2**28
+"""Of frames that are partly here, on all connections together."""
 WANTED_DESCRIPTORS = 8192
 FULL = "this cloud has no room for another connection: try again shortly"
 
@@ -41,6 +43,8 @@ class Doors:
         self._most = min(config.connections, _descriptors())
         self._inside: dict[Visitor, None] = {}  # in the order in which they came
         self._refused: set[Visitor] = set()
+        self._begun: dict[Visitor, int] = {}
+        self._begun_bytes = 0
 
     def __len__(self) -> int:
         return len(self._inside)
@@ -69,8 +73,19 @@ class Doors:
             self._refused.add(visitor)
         return fits
 
+    def begun(self, visitor: Visitor, size: int) -> None:
+        """So many bytes came of a frame that is not whole. Where all such take too much, the one with the most has to go."""
+        self._begun_bytes += size - self._begun.pop(visitor, 0)
+        if size:
+            self._begun[visitor] = size
+        if self._begun_bytes > BEGUN_BYTES:
+            greatest = max(self._begun, key=self._begun.__getitem__)
+            self.leave(greatest)
+            greatest.dismiss()
+
     def leave(self, visitor: Visitor) -> None:
         """It has gone. Harmless if it had before."""
+        self._begun_bytes -= self._begun.pop(visitor, 0)
         self._inside.pop(visitor, None)
         self._refused.discard(visitor)
 

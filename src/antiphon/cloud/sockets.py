@@ -22,6 +22,8 @@ EXTENSION = "antiphon.socket"
 
 TOLD_SECONDS = 0.5
 """That a connection stays which was told that there is no room."""
+SMALL_BYTES = 2**16
+"""Of a frame that is partly here which are not worth counting."""
 MOST_FRAGMENTS = 1024
 """Of one WebSocket message."""
 
@@ -109,7 +111,7 @@ class DeviceSocket(WebSocketsSansIOProtocol):
         config = cast(DoorConfig, self.config)
         self._doors, self._frame_bytes = config.doors, config.frame_bytes
         self.close_timeout = self._doors.config.patience.close
-        self.why_lost = "it went away"
+        self.why_lost, self._begun = "it went away", 0
         self.has_sessions: Callable[[], bool] = lambda: True  # until the application says how to tell
         self._pulse = Pulse(self.transport, self._doors.config.patience.lost, self._ping, self._lost)
         former = self.transport.get_protocol()
@@ -125,7 +127,10 @@ class DeviceSocket(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
         self._pulse.heard()
+        self._begun += len(data)
         super().data_received(data)
+        if not self.transport.is_closing():
+            self._doors.begun(self, self._begun if self._begun > SMALL_BYTES else 0)
 
     def pause_writing(self) -> None:
         """Watch whether it takes anything."""
@@ -160,6 +165,11 @@ class DeviceSocket(WebSocketsSansIOProtocol):
         super().handle_cont(event)
         if len(self.frames) > MOST_FRAGMENTS:
             self.transport.abort()
+
+    def send_receive_event_to_app(self) -> None:
+        """A message is whole."""
+        self._begun = 0
+        super().send_receive_event_to_app()
 
     def handle_ping(self) -> None:
         """Answer, unless it asks without reading the answers."""
