@@ -123,10 +123,10 @@ def test_looks_that_find_something_else_end_the_play(link: str) -> None:
 
 def test_what_is_on_a_tape() -> None:
     (tape, _) = recorded(requests("dssd"))
-    kinds = [type(event).__name__ for event in tape.device.events[:9]]
-    assert kinds == ["Looked", "Pass", "Looked", "Pass", "Pass", "Pass", "Looked", "Sent", "Waited"]
+    kinds = [type(event).__name__ for event in tape.device.events[:10]]
+    assert kinds == ["Looked", "Pass", "Looked", "Pass", "Pass", "Pass", "Looked", "Looked", "Sent", "Waited"]
     assert isinstance(tape.device.events[0], Looked)
-    sent = tape.device.events[7]
+    sent = tape.device.events[8]
     assert isinstance(sent, Sent)
     assert (sent.kind, sent.numbers) == ("Draft", (0, 4))
     assert sent.size == -(-4 * (9 + 16) // 8)

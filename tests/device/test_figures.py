@@ -78,10 +78,10 @@ def counting(method: Method, counts: Counts) -> Method:
     """The same method; `counts` sees each round that the device commits: from its drafts and tokens, and nothing else."""
 
     class Counting(method.device):  # type: ignore[name-defined,misc]
-        def exchange(self, drafts: Any) -> Generator[Any, Any, int]:
+        def exchange(self, begun: Any) -> Generator[Any, Any, int]:
             position = self.side.transcript.position
-            committed = yield from super().exchange(drafts)
-            counts.chain([draft.number for draft in drafts], self.side.transcript.numbers[position:])
+            committed = yield from super().exchange(begun)
+            counts.chain([draft.number for draft in begun.drafts], self.side.transcript.numbers[position:])
             return committed
 
         def _settle(self, message: Any) -> Emit:
@@ -90,12 +90,11 @@ def counting(method: Method, counts: Counts) -> Method:
             counts.chain(sent, [token.number for token in emit.tokens])
             return emit
 
-        def _committed(self, verdict: Any, drafted: Any) -> Any:
-            if not isinstance(drafted, TokenTree):
-                return super()._committed(verdict, drafted)  # a chain's, which is counted above
-            emit = super()._committed(verdict, drafted)
-            counts.tree(drafted, [token.number for token in emit.tokens])
-            return emit
+        def _committed(self, verdict: Any, begun: Any) -> Any:
+            found = super()._committed(verdict, begun)
+            if isinstance(found, Emit):  # of a tree; a chain is counted above
+                counts.tree(begun.tree, [token.number for token in found.tokens])
+            return found
 
     assert issubclass(method.device, TreeDevice | CoupledDevice) or hasattr(method.device, "exchange")
     return replace(method, device=Counting)
