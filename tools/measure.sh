@@ -19,12 +19,6 @@ for paper in tslt x-cosd concord; do
     "$bin/antiphon" reproduce "$paper" --data "$data" --out "$kept"
     cp "$kept/$paper.html" "$kept/$paper.json" "$results"
 done
-told speculative.json "$bin/antiphon" bench speculative --data "$data/wikitext2_test.raw" \
-    --methods dssd,xcosd-e,coupled,coupled-tree --draft-length 2,4,auto \
-    --link x-cosd@100 --link 4g --link 3g --prompts 12 --tokens 32 --results "$kept/speculative.jsonl"
-told temperatures.json "$bin/antiphon" bench speculative --data "$data/wikitext2_test.raw" \
-    --methods dsd,dssd,xcosd,xcosd-e,coupled,coupled-tree --draft-length 2 --expansion 2,2,2 --expansion 4,2,1 \
-    --temperature 1,0.3,0 --link x-cosd@100 --prompts 12 --tokens 32 --results "$kept/temperatures.jsonl"
 told truncation.json "$bin/antiphon" bench truncation --data "$data/wikitext2_test.raw" \
     --keep k=32,k=320,k=461,k=3200,p=0.95 --plot docs/truncation.svg
 told retrieval.json "$bin/antiphon" bench retrieval --data "$data"
