@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from antiphon.config import SamplingParams
+from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits
 from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
@@ -20,6 +21,7 @@ from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Half, Kind, Send
 from antiphon.methods.evidence import EvidenceCloud
 from antiphon.methods.mixture_options import LONGEST_WAIT, MixtureOptions
+from antiphon.methods.pair import run_pair
 from antiphon.models.toy import ToyModel
 from antiphon.vocabulary import common_vocabulary
 from antiphon.wire import messages as m
@@ -336,3 +338,28 @@ def test_a_last_word_with_costs_that_cannot_be_is_no_message(field: str, value: 
     frame = m.encode(m.Envelope(1, m.Closed("end", 1, costs["compute_ms"], False, costs["rounding"])))
     with pytest.raises(AntiphonError, match="not a valid message"):
         m.decode(frame)
+
+
+@pytest.mark.parametrize("name", ["dssd", "xcosd", "xcosd-e"])
+def test_drafts_behind_the_last_token_of_an_answer_are_refused(name: str) -> None:
+    """The token that the device drew is the last one, and it comes with drafts."""
+
+    class Behind(METHODS[name].device):  # type: ignore[misc,name-defined]
+        def _send(self, drafts: Any) -> Send:
+            owed = bool(self.owed) and self.side.transcript.finish is not None
+            return super()._send(kept if owed else drafts)
+
+        def _committed(self, verdict: Any, drafts: Any) -> Any:
+            kept[:] = drafts[:1] or kept
+            return super()._committed(verdict, drafts)
+
+    kept: list[Drafted] = []
+    refused: set[str] = set()
+    for seed in range(120):
+        pair, options = Pair(SHARED, SHARED, seed=3), METHODS[name].options_from({**FEW, "draft_length": 1})
+        device, cloud = pair.sides(4, PLAIN, PhiloxChance(seed))
+        try:
+            run_pair(Behind(device, options).run(), METHODS[name].cloud(cloud, options).run())  # type: ignore[misc]
+        except ProtocolError as error:
+            refused.add(str(error))
+    assert refused == {"at most 0 drafts fit here, but 1 came"}
