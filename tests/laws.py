@@ -79,7 +79,7 @@ def broken_law(
         while device.transcript.finish is None:
             halves = method.device(device, options).run(), method.cloud(cloud, options).run()
             try:
-                run_pair(*(_breaking(half, lost) for half in halves))
+                run_pair(*(breaking(half, lost) for half in halves))
             except CutError:
                 cloud = pair.cloud_side(tokens, sampling, chance, device.transcript.numbers)
         return tuple(device.transcript.numbers)
@@ -87,7 +87,8 @@ def broken_law(
     return output_law(run)
 
 
-def _breaking(half: Half, lost: Breaks) -> Generator[Any, Any, Finish]:
+def breaking(half: Half, lost: Breaks) -> Generator[Any, Any, Finish]:
+    """A half whose messages are lost, and the link with them, where `lost` says. Raises CutError."""
     try:
         effect = next(half)
         while True:

@@ -1,27 +1,18 @@
 """`dragon`'s joint law, summed over every branch of both halves' code, is the mixture's (METHODS 4); greedy `drdg-tw`'s too."""
 
 import math
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
-from antiphon.core.distributions import Probs, process, truncated
 from antiphon.core.enumeration import EnumeratingChance, output_law
-from antiphon.core.scores import SCORES
-from antiphon.methods import MIXTURES
-from antiphon.methods.base import CloudMixing, DeviceMixing
 from antiphon.methods.effects import Emitted, Kind
 from antiphon.methods.mixture_options import MixtureOptions
-from antiphon.methods.pair import run_pair
 from laws import SHARED, Law, Pair, distance, variation
+from mixed import Masses, emitted, mixture
 
-Masses = tuple[float, float]
 PLAIN, GREEDY = SamplingParams(temperature=1.0), SamplingParams(temperature=0.0)
 SAMPLINGS = {
     "plain": PLAIN,
@@ -30,17 +21,6 @@ SAMPLINGS = {
     "penalties": SamplingParams(temperature=1.0, repetition_penalty=1.5, presence_penalty=0.4),
 }
 MASSES = {"equal": (0.0, 0.0), "device": (1.5, 0.0), "cloud": (0.0, 2.0), "only cloud": (-math.inf, 0.0)}
-
-
-def emitted(
-    name: str, pair: Pair, options: object, sampling: SamplingParams, masses: Masses, tokens: int, chance: object
-) -> list[Emitted]:
-    """The tokens of one path through the draws."""
-    method, sampled = MIXTURES[name], sampling.temperature > 0
-    device, cloud = pair.sides(tokens, sampling, chance)
-    device.mixing = DeviceMixing(masses[0], sampled, lambda passages: None)
-    cloud.mixing = CloudMixing(masses[1], sampled, ())
-    return run_pair(method.device(device, options).run(), method.cloud(cloud, options).run())
 
 
 def written(name: str, pair: Pair, sampling: SamplingParams, masses: Masses, tokens: int = 2, **given: object) -> Law:
@@ -55,40 +35,6 @@ def written(name: str, pair: Pair, sampling: SamplingParams, masses: Masses, tok
     law = output_law(run)
     assert sum(law.values()) == pytest.approx(1, abs=1e-12)
     return law
-
-
-def mixture(pair: Pair, sampling: SamplingParams, masses: Masses, tokens: int = 2, top_p: float = 1.0) -> Law:
-    """By the definition: token after token from pi_L p_L + pi_R p_R, p_R as it crosses; greedy its arg-max."""
-    law: defaultdict[tuple[int, ...], float] = defaultdict(float)
-    own, other = weights(masses)
-
-    def extend(numbers: tuple[int, ...], probability: float) -> None:
-        if len(numbers) == tokens or (numbers and numbers[-1] in pair.common.ends):
-            law[numbers] += probability
-            return
-        mixed = own * scored(pair.device, numbers) + other * crossed(scored(pair.cloud, numbers))
-        if not sampling.temperature:
-            mixed = np.eye(len(mixed))[mixed.argmax()]
-        for number in np.flatnonzero(mixed).tolist():
-            extend((*numbers, number), probability * float(mixed[number]))
-
-    def scored(model: object, numbers: Sequence[int]) -> Probs:
-        history = [*model.tokenize("ab"), *numbers]  # of equal vocabularies ids are wire numbers
-        warm = sampling if sampling.temperature else replace(sampling, temperature=1.0)
-        return process(model.logits(history), warm, history)
-
-    def crossed(probs: Probs) -> Probs:
-        left = SCORES.values(SCORES.codes(truncated(probs, top_p=top_p) if top_p < 1 else probs))
-        return left / left.sum() if sampling.temperature else left
-
-    extend((), 1.0)
-    return dict(law)
-
-
-def weights(masses: Masses) -> tuple[float, float]:
-    most = max(masses)
-    own, other = (math.exp(mass - most) for mass in masses)
-    return own / (own + other), other / (own + other)
 
 
 @pytest.mark.parametrize("ahead", [1, 2])

@@ -5,20 +5,16 @@ stream used twice, or by both ends. These tests can, because here the draws come
 """
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
 import pytest
-from scipy import stats
 
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
-from antiphon.config import Request, SamplingParams, ServeConfig
-from antiphon.core.chance import Chance, Place, Role, Stream
-from antiphon.core.resampling import quantise_lumped
-from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
+from antiphon.config import Request, ServeConfig
+from antiphon.core.chance import Role
 from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
 from antiphon.methods import METHODS
@@ -27,27 +23,11 @@ from antiphon.methods.effects import Exchanged
 from antiphon.methods.tslt_tree import TsltTreeCloud
 from antiphon.methods.xcosd import XcosdCloud
 from antiphon.methods.xcosd_e import XcosdECloud
-from laws import Law, Pair, target_law
+from sampled import AUTO, CANDIDATES, FEW, SAMPLING, TOKENS, TREE, Confused, expected, p_value, pair
 
 pytestmark = pytest.mark.slow
 
-ANSWERS, AT_ONCE, TOKENS = 400, 8, 3
-LETTERS = [bytes([letter]) for letter in b"abcdefghijklmnop"]
-OUTSIDE = [b"ab", b"bc", b"cd", b"de", b"ef", b"fg", b"gh", b"hi"]
-"""Tokens of the cloud alone: two in three answers hold one, and no candidate after a rejection is likelier."""
-SAMPLING = SamplingParams(temperature=1.0)
-CANDIDATES = {"candidates": 2, "iterations": 2}
-AUTO = {"precision": 32}
-"""At 32 bits a whole law costs more than candidates, so the cloud draws some."""
-FEW = {"truncate": "k=6"}
-"""Six of 17 tokens: the rest come from residuals only."""
-TREE = {**FEW, "expansion": "3,2"}
-"""Two layers, whose nodes draw from one stream each."""
-
-
-def pair() -> Pair:
-    """17 common tokens of 25: enough for a spare, or a place in a law, to be anything."""
-    return Pair([*LETTERS[::-1], b"", b"x"], [*OUTSIDE, b"", *LETTERS], seed=3, sharpness=1.5)
+ANSWERS, AT_ONCE = 400, 8
 
 
 @dataclass
@@ -92,63 +72,6 @@ async def answers(device: Device, connection: Connection, name: str, given: Mapp
     return sample
 
 
-def expected(name: str, given: Mapping[str, object]) -> Law:
-    """The target's law, rounded as the method rounds it."""
-    models, ratios = pair(), ratios_of(given.get("precision", 16))
-    quantise: Quantise = exactly
-    if name == "dssd":
-        quantise = quantise_ratios(ratios)
-    elif name.startswith("xcosd"):
-        quantise = quantise_lumped(models.common.size, ratios)
-    return target_law(models, SAMPLING, TOKENS, quantise)
-
-
-def p_value(counts: Mapping[tuple[int, ...], int], law: Law) -> float:
-    """How likely counts as far from the law as these are, if the law is true; 0 if one of them is impossible.
-
-    By whole answers, by their first two tokens and by the first alone, each of which sees what the others smear out; the least
-    of the three counts, times three because it was chosen.
-    """
-    if not counts.keys() <= law.keys():
-        return 0.0
-    return min(1.0, 3 * min(_p_value(beginnings(counts, length), beginnings(law, length)) for length in range(1, TOKENS + 1)))
-
-
-def beginnings(weights: Mapping[tuple[int, ...], float], length: int) -> dict[tuple[int, ...], float]:
-    """The weights of the first tokens of answers."""
-    found: defaultdict[tuple[int, ...], float] = defaultdict(float)
-    for answer, weight in weights.items():
-        found[answer[:length]] += weight
-    return dict(found)
-
-
-def _p_value(counts: Mapping[tuple[int, ...], float], law: Law) -> float:
-    """G-test."""
-    total = sum(counts.values())
-    cell = pooled(law, 5 / total)
-    wanted: defaultdict[tuple[int, ...], float] = defaultdict(float)
-    seen: defaultdict[tuple[int, ...], float] = defaultdict(float)
-    for answer, probability in law.items():
-        wanted[cell[answer]] += total * probability
-        seen[cell[answer]] += counts.get(answer, 0)
-    assert len(wanted) > 10
-    assert sum(wanted.values()) == pytest.approx(total)
-    frequencies = np.array(list(wanted.values()))
-    frequencies *= total / frequencies.sum()
-    return float(stats.power_divergence(list(seen.values()), frequencies, lambda_="log-likelihood").pvalue)
-
-
-def pooled(law: Law, least: float) -> dict[tuple[int, ...], tuple[int, ...]]:
-    """A cell for every answer: itself if it is likely enough, else all unlikely ones that begin as it does, else all others."""
-    cell = {answer: answer for answer in law}
-    for length in (2, 1, 0):
-        mass: defaultdict[tuple[int, ...], float] = defaultdict(float)
-        for answer, probability in law.items():
-            mass[cell[answer]] += probability
-        cell = {answer: found if mass[found] >= least else found[:length] for answer, found in cell.items()}
-    return cell
-
-
 CASES = {
     "cloud": ("cloud", {}),
     "coupled": ("coupled", {}),
@@ -185,21 +108,11 @@ def test_a_lossy_method_is_seen(name: str) -> None:
     assert p_value(sampled(name, {}).counts, expected(name, {})) < 1e-6
 
 
-class Confused:
-    """Streams of which one role gets another's."""
-
-    def __init__(self, chance: Chance, role: Role, instead: Role) -> None:
-        self._chance, self._role, self._instead = chance, role, instead
-
-    def at(self, place: Place, role: Role) -> Stream:
-        return self._chance.at(place, self._instead if role is self._role else role)
-
-
 class SpareFromTheDevicesStream(XcosdCloud):
     """Draws the spare with the very number with which the device draws whether it is needed."""
 
     def __init__(self, side: CloudSide, options: object) -> None:
-        side.chance = Confused(side.chance, Role.CANDIDATE, Role.RESAMPLE)
+        side.chance = Confused(side.chance, {Role.CANDIDATE: Role.RESAMPLE})
         super().__init__(side, options)
 
 
@@ -207,7 +120,7 @@ class CandidatesFromTheDraftersStream(XcosdECloud):
     """Draws the first candidate with the very number that drew the draft."""
 
     def __init__(self, side: CloudSide, options: object) -> None:
-        side.chance = Confused(side.chance, Role.CANDIDATE, Role.DRAFT)
+        side.chance = Confused(side.chance, {Role.CANDIDATE: Role.DRAFT})
         super().__init__(side, options)
 
 
@@ -215,7 +128,7 @@ class ChildrenTestedFromTheDraftersStream(TsltTreeCloud):
     """Tests the first child with the very number that drew it."""
 
     def __init__(self, side: CloudSide, options: object) -> None:
-        side.chance = Confused(side.chance, Role.ACCEPT, Role.DRAFT)
+        side.chance = Confused(side.chance, {Role.ACCEPT: Role.DRAFT})
         super().__init__(side, options)
 
 

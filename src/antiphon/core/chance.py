@@ -105,11 +105,13 @@ class PhiloxChance:
     """
 
     def __init__(self, key: int) -> None:
-        self._sources = {role: _Source(key, role) for role in Role}
+        self._key, self._sources = key, dict[Role, _Source]()
         self._noise = Noise(key)
 
     def at(self, place: Place, role: Role) -> "PhiloxStream":
         """The stream of `role` at `place`; the same arguments give the same stream again."""
+        if role not in self._sources:
+            self._sources[role] = _Source(self._key, role)
         return PhiloxStream(self._sources[role], place)
 
     def race(self, position: int, ids: Ids) -> Race:
