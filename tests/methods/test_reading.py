@@ -323,7 +323,7 @@ def test_the_verifier_sees_what_was_committed(seed: int) -> None:
         committed = [*path, int(random.integers(0, numbers.target_size))]
         verifier.commit(committed)
         tokens = [*tokens, *numbers.cloud_ids[committed].tolist()]
-        assert verifier.length == len(tokens)
+        assert verifier.tokens == tokens
 
 
 def test_a_tree_costs_one_pass_of_what_is_new() -> None:
