@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from antiphon import shown
 from antiphon.errors import UsageError
 from antiphon.retrieval import ingest
+from antiphon.retrieval.finding import Wanted
 from antiphon.retrieval.ingest import Report
-from antiphon.retrieval.options import PassageOptions
+from antiphon.retrieval.options import PassageOptions, Reading
 from antiphon.retrieval.sqlite import SqliteIndex
 from retrieval.samples import everything_in, lines_of, pdf, word
 
@@ -143,13 +145,96 @@ def test_files_that_are_gone(index: SqliteIndex, folder: Path, tmp_path: Path) -
     assert b"zqsecret" not in everything_in(tmp_path, tmp_path / "library")
 
 
-def test_a_file_that_broke_keeps_its_passages_and_says_so(index: SqliteIndex, folder: Path) -> None:
+@pytest.mark.parametrize("data", [b"alpha \xff", b"", b" \n", b"alpha \x00"])
+def test_a_file_that_became_empty_or_broke_loses_its_passages(
+    index: SqliteIndex, folder: Path, tmp_path: Path, data: bytes
+) -> None:
+    (folder / "a.txt").write_text("zqsecret lion")
     add(index, folder)
-    (folder / "a.txt").write_bytes(b"alpha \xff")
+    (folder / "a.txt").write_bytes(data)
     report = ingest.update(index, False, silent)
     assert names(list(report.failed)) == ["a.txt"]
-    assert "what was read of it before stays" in report.failed[str(folder / "a.txt")]
-    assert texts(index, "alpha") == {"alpha lion"}
+    assert report.failed[str(folder / "a.txt")].endswith("; what was read of it before is deleted")
+    assert texts(index, "zqsecret") == set()
+    assert b"zqsecret" not in everything_in(tmp_path, tmp_path / "library")
+    (folder / "a.txt").write_text("alpha again")
+    assert names(add(index, folder).added) == ["a.txt"]
+
+
+def test_renamed_files_are_one_document(index: SqliteIndex, folder: Path) -> None:
+    add(index, folder)
+    (folder / "a.txt").rename(folder / "sub" / "renamed.txt")
+    (folder / "sub" / "deeper").rename(folder / "elsewhere")
+    report = add(index, folder)
+    assert {os.path.basename(old) for old in report.renamed.values()} == {"a.txt", "e.docx", "f.jsonl"}
+    assert {"renamed.txt", "e.docx"} <= set(names([source.path for source in index.sources()]))
+    assert len(index.sources()) == 6
+    assert ingest.update(index, False, silent).vanished == []
+
+
+def test_copies_are_named_and_count_once(index: SqliteIndex, folder: Path) -> None:
+    for name in ("copy of a.txt", "a copy.txt"):
+        (folder / name).write_bytes((folder / "a.txt").read_bytes())
+    os.link(folder / "a.txt", folder / "hard.txt")
+    report = add(index, folder)
+    assert len(report.added) == 9
+    assert [found.passage.text for found in index.search("alpha", 5)] == ["alpha lion"]
+    assert index.stats().copies == 3
+
+
+def test_links(index: SqliteIndex, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.txt").write_text("zqsecret")
+    (folder / "out.txt").symlink_to(tmp_path / "outside" / "secret.txt")
+    (folder / "passwords.txt").symlink_to("/etc/passwd")
+    (folder / "way").symlink_to(tmp_path / "outside")
+    (folder / "within.txt").symlink_to(folder / "a.txt")
+    (folder / "nowhere.txt").symlink_to(folder / "none.txt")
+    (folder / "sub" / "above").symlink_to(folder)
+    report = add(index, folder)
+    assert len(report.added) == 6
+    assert {os.path.basename(path) for path, why in report.left_out.items() if "leads out" in why} == {
+        "out.txt", "passwords.txt", "way",
+    }  # fmt: skip
+    assert (texts(index, "zqsecret"), texts(index, "root")) == (set(), set())
+    report = ingest.add(index, [folder], OPTIONS, silent, wanted=Wanted(follow_links=True, exclude=("passw*",)))
+    assert texts(index, "zqsecret") == {"zqsecret"}
+    assert "passwords.txt" not in names(report.added)
+
+
+def test_what_is_left_out(index: SqliteIndex, folder: Path) -> None:
+    for name in ("node_modules", "__pycache__", "private"):
+        (folder / name).mkdir()
+        (folder / name / "x.txt").write_text("left out")
+    for name in ("~$word.docx", ".~lock.a.odt#", "b.png", "c.PNG", "data.bin", "noending", "log.txt"):
+        (folder / name).write_text("left out")
+    report = ingest.add(index, [folder], OPTIONS, silent, wanted=Wanted(exclude=("private", "log*", "sub/c.html")))
+    assert texts(index, "left out") == set()
+    assert report.kinds == {".png": 3, "no ending": 2, ".bin": 1}
+    excluded = {os.path.basename(path) for path, why in report.left_out.items() if why == "it is excluded"}
+    assert excluded == {"private", "log.txt", "c.html"}
+    assert not any("node_modules" in path or "~" in os.path.basename(path) for path in report.left_out)
+
+
+def test_how_a_file_was_read_is_remembered(index: SqliteIndex, folder: Path) -> None:
+    (folder / "a.txt").write_bytes("größe".encode("cp1252"))
+    (folder / "rows.jsonl").write_text(lines_of({"body": "otter"}))
+    ingest.add(index, [folder / "a.txt", folder / "rows.jsonl"], OPTIONS, silent, Reading("cp1252", "body"))
+    assert texts(index, "größe otter") == {"größe", "otter"}
+    (folder / "a.txt").write_bytes("größere Maße".encode("cp1252"))
+    assert names(ingest.update(index, False, silent).updated) == ["a.txt"]
+    assert texts(index, "maße") == {"größere Maße"}
+    report = ingest.add(index, [folder / "rows.jsonl"], OPTIONS, silent)
+    assert "no text in 'text'" in next(iter(report.failed.values()))
+
+
+def test_a_name_of_two_lines_is_removed_as_a_list_shows_it(index: SqliteIndex, folder: Path) -> None:
+    (folder / "two\nlines\x1b.txt").write_text("otter")
+    add(index, folder)
+    (listed,) = (shown.line(source.path) for source in index.sources() if "two\n" in source.path)
+    assert "\n" not in listed
+    assert len(ingest.remove(index, [Path(listed)])) == 1
+    assert texts(index, "otter") == set()
 
 
 def test_other_sizes_of_passages_are_cut_again_and_kept(index: SqliteIndex, folder: Path) -> None:
@@ -203,7 +288,7 @@ CONTENT = st.sampled_from([b"red lion", b"blue whale", b"red fox and blue lion",
     st.lists(st.tuples(st.sampled_from("abc"), CONTENT | st.none(), st.sampled_from(["add", "update", "prune"])), max_size=12)
 )
 def test_any_history_of_files(tmp_path_factory: pytest.TempPathFactory, history: list[tuple]) -> None:
-    """Against a dictionary: what the library knows is the last readable state of each file that it was shown."""
+    """Against a dictionary: what the library knows is the state of each file when it was last shown, if it was readable."""
     root = tmp_path_factory.mktemp("history")
     known: dict[str, bytes] = {}
     clock = 1_000_000_000
@@ -212,16 +297,17 @@ def test_any_history_of_files(tmp_path_factory: pytest.TempPathFactory, history:
             file = root / f"{name}.txt"
             file.unlink(missing_ok=True)
             if content is not None:
-                file.write_bytes(content)
+                file.write_bytes(content + name.encode() * (content not in (b"\xff", b"")))
                 clock += 1
                 os.utime(file, ns=(clock, clock))
             there = {item.stem: item.read_bytes() for item in root.glob("*.txt")}
             if action == "add" and there:
                 add(index, *(root / f"{item}.txt" for item in there))
-                known |= {item: data for item, data in there.items() if data not in (b"\xff", b"")}
+                known = {item: data for item, data in {**known, **there}.items() if data not in (b"\xff", b"")}
             elif action != "add":
                 ingest.update(index, action == "prune", silent)
-                known |= {item: data for item, data in there.items() if item in known and data not in (b"\xff", b"")}
+                known = {item: there.get(item, data) for item, data in known.items()}
+                known = {item: data for item, data in known.items() if data not in (b"\xff", b"")}
                 if action == "prune":
                     known = {item: data for item, data in known.items() if item in there}
             held = [found.passage.text.encode() for found in index.search("red blue", 100)]

@@ -63,7 +63,7 @@ def test_a_library_from_its_making_to_its_end(terminal: Terminal, documents: Pat
     assert terminal("add", documents) == 0
     assert terminal.out == ""
     assert terminal.error.splitlines() == [
-        f"skipped {documents}/bad.txt: it is not UTF-8 (byte 0): convert it first",
+        f"skipped {documents}/bad.txt: it is not UTF-8 (byte 0): name its own by --encoding, or convert it first",
         "3 files added, 0 updated, 0 unchanged, 1 skipped, 3 passages written",
     ]
     assert terminal("list") == 0
@@ -134,6 +134,58 @@ def test_an_encrypted_library(terminal: Terminal, documents: Path, monkeypatch: 
     monkeypatch.setenv("ANTIPHON_LIBRARY_KEY", "a key")
     assert terminal("search", "lion") == 0
     assert "sleeps" in terminal.out
+
+
+def test_what_is_left_out_and_what_is_told(terminal: Terminal, documents: Path) -> None:
+    for name in ("a.png", "b.png", "c.bin", "ignored.log", "~$x.docx"):
+        (documents / name).write_text("x")
+    (documents / "half.pdf").write_bytes(pdf("Otters.", ""))
+    (documents / "out.txt").symlink_to("/etc/passwd")
+    (documents / "bad.txt").write_bytes("größe".encode("cp1252"))
+    assert terminal("add", documents, "--exclude", "*.log", "--encoding", "cp1252") == 0
+    lines = terminal.error.splitlines()
+    assert f"note {documents}/half.pdf: 1 of 2 pages are pictures: no text" in lines
+    assert "left out for want of a reader: 2 .png, 1 .bin (--verbose names them)" in lines
+    assert any(line.startswith(f"left out {documents}/out.txt: it is a link that leads out") for line in lines)
+    assert "~$" not in terminal.error
+    assert "5 files added" in lines[-1]
+    assert terminal("add", documents, "--exclude", "*.log", "--verbose", "--encoding", "cp1252") == 0
+    assert f"left out {documents}/a.png: there is no reader for it" in terminal.error.splitlines()
+    assert "there is no encoding 'x-none'" in terminal.sentence("add", documents, "--encoding", "x-none")
+    (documents / "mine.jsonl").write_text(lines_of({"body": "otter"}, {"body": 5}))
+    assert terminal("add", documents / "mine.jsonl", "--text-field", "body") == 0
+    assert "row 2 has 'body', but it is no text" in terminal.error
+
+
+@pytest.mark.parametrize("name", ["two\nlines.txt", "title\x1b]0;x\x07.txt", "a\tb.txt", "\u202efdp.txt"])
+def test_names_and_texts_that_would_steer_a_terminal(terminal: Terminal, documents: Path, name: str) -> None:
+    (documents / name).write_text("An otter \x1b[2J swims.\u2028 \x9b31m")
+    (documents / ("bad" + name)).write_bytes(b"\xff\xfe\xff")
+    assert terminal("add", documents) == 0
+    seen = terminal.error
+    assert terminal("list") == 0
+    seen += terminal.out
+    (line,) = (
+        line for line in terminal.out.splitlines() if "lions" not in line and line.strip().startswith("1") and ".txt" in line
+    )
+    assert terminal("search", "otters") == 0
+    seen += terminal.out
+    assert not {"\x1b", "\x07", "\x9b", "\u202e", "\u2028"} & set(seen)
+    assert len(terminal.out.splitlines()) == 2
+    assert terminal("remove", line.split("  ")[-1]) == 0
+    assert terminal("search", "otters") == 0
+    assert terminal.out == ""
+
+
+def test_a_preview_shows_the_place_that_was_found(terminal: Terminal, documents: Path) -> None:
+    (documents / "long.txt").write_text("Nothing here. " * 90 + "In 1911 the mills burned. " + "And more words. " * 90)
+    assert terminal("add", documents / "long.txt", "--words", 2000) == 0
+    assert terminal("search", "when did the mill burn?") == 0
+    preview = terminal.out.splitlines()[1]
+    assert "In 1911 the mills burned." in preview
+    assert preview.strip().startswith("... ")
+    assert preview.endswith(" ...")
+    assert len(preview) < 340
 
 
 def test_interrupted(terminal: Terminal, documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,7 +156,7 @@ def test_deleted_text_is_in_no_file_of_the_database(server: Server, database: st
         assert all(word.encode() in data for word in kept + gone)
         assert index.delete([f"/gone/{word}" for word in gone[:290]]) == 290
         for number in range(290, 300):
-            index.put(source(f"/gone/{number}"), [passage("replaced")])
+            index.put(source(f"/gone/{number}"), [passage(f"replaced {number}")])
         data = server.files(database)
         assert [word.encode() in data for word in gone] == [False] * 290 + [True] * 10
         index.erase()

@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 from antiphon.errors import UsageError
 
 Unit: TypeAlias = Literal["line", "page", "paragraph", "row"]
+MAX_TITLE = 300
+"""Characters of a title and of a row's id at most: they are kept with each passage."""
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -34,7 +36,7 @@ class Document:
     """What a reader makes of a file, or of one of its rows.
 
     starts, numbers: from offset starts[i] of the text on, it is of unit number numbers[i]; starts rises from 0. key: the `id`
-    of a row of JSON lines, else empty.
+    of a row of JSON lines, else empty. told: what a person should know of the file beside its text, in a few words each.
     """
 
     title: str
@@ -43,6 +45,7 @@ class Document:
     starts: Sequence[int] = (0,)
     numbers: Sequence[int] = (1,)
     key: str = ""
+    told: Sequence[str] = ()
 
     def place(self, start: int, end: int) -> Place:
         """Where text[start:end] came from; it must not be empty."""
@@ -70,15 +73,20 @@ class Scroll:
         self._pieces.append(text)
         self._length += len(text)
 
-    def document(self, title: str) -> Document:
+    def document(self, title: str, told: Sequence[str] = ()) -> Document:
         """The document as written so far."""
         text = "".join(self._pieces)
-        return Document(title, text, self.unit, tuple(self._starts) or (0,), tuple(self._numbers) or (1,))
+        return Document(title, text, self.unit, tuple(self._starts) or (0,), tuple(self._numbers) or (1,), told=told)
 
 
 def storable(text: str) -> str:
     """The text with each NUL and lone surrogate, which no database takes, as U+FFFD; offsets stay."""
     return _UNSTORABLE.sub("\ufffd", text)
+
+
+def titled(*candidates: str) -> str:
+    """The first of these that says something, on one line and no longer than a title is."""
+    return next((title for text in candidates if (title := " ".join(text.split()))), "")[:MAX_TITLE]
 
 
 def first_line(error: Exception) -> str:

@@ -1,11 +1,11 @@
 """The one interface of an index: what the device's SQLite file and a cloud's database both do."""
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
 
-from antiphon.retrieval.options import PassageOptions
+from antiphon.retrieval.options import PassageOptions, Reading
 from antiphon.retrieval.passages import Passage
 from antiphon.retrieval.weights import Scorer
 
@@ -15,7 +15,10 @@ Renewing: TypeAlias = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file in an index, as it was when it was read. digest: SHA-256 of its bytes, hexadecimal; passages: how many it gave."""
+    """A file in an index, as it was when it was read, and how it was.
+
+    digest: SHA-256 of its bytes, hexadecimal; passages: how many it gave.
+    """
 
     path: str
     size: int
@@ -23,6 +26,7 @@ class Source:
     digest: str
     options: PassageOptions
     passages: int = 0
+    reading: Reading = field(default_factory=Reading)
 
 
 @dataclass(frozen=True, slots=True)

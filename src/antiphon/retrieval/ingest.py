@@ -1,6 +1,7 @@
 """Files into an index: new and changed ones are read, others are not; a file that cannot be read is reported and skipped.
 
-Each file is committed by itself, so an interrupted run goes on where it stopped.
+Each file is committed by itself, so an interrupted run goes on where it stopped. A file that became empty or cannot be read any
+more loses what was read of it before: gone is gone.
 """
 
 import hashlib
@@ -10,14 +11,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from antiphon import shown
 from antiphon.errors import UsageError
 from antiphon.retrieval.documents import DocumentError
+from antiphon.retrieval.finding import Wanted, find
 from antiphon.retrieval.index import Index, Source
-from antiphon.retrieval.options import PassageOptions
+from antiphon.retrieval.options import PassageOptions, Reading
 from antiphon.retrieval.passages import Passage, cut
-from antiphon.retrieval.readers import read, readable
+from antiphon.retrieval.readers.apart import Reader
 
-_STAYS = "; what was read of it before stays until it is removed"
+_GONE = "; what was read of it before is deleted"
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """progress(bytes read, bytes in all, the file's name)."""
@@ -25,33 +28,59 @@ Progress: TypeAlias = Callable[[int, int, str], None]
 
 @dataclass(slots=True)
 class Report:
-    """What became of the files, by path. failed: with one sentence each, why."""
+    """What became of the files, by path. failed: with one sentence each, why. told: what is known of them beside their text.
+
+    renamed: new names, each with the one before. left_out: what of the folders was not looked at, and why; kinds: how many
+    files of which endings there is no reader for.
+    """
 
     added: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     vanished: list[str] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    told: dict[str, list[str]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, int] = field(default_factory=dict)
     passages: int = 0
 
 
-def add(index: Index, paths: Sequence[Path], options: PassageOptions, progress: Progress) -> Report:
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A file to look at, and how it is read and cut."""
+
+    path: str
+    options: PassageOptions
+    reading: Reading
+
+
+def add(
+    index: Index,
+    paths: Sequence[Path],
+    options: PassageOptions,
+    progress: Progress,
+    reading: Reading = Reading(),  # noqa: B008 - it cannot be changed
+    wanted: Wanted = Wanted(),  # noqa: B008
+) -> Report:
     """Put files, and all readable files in folders, into the index; what is there already is read again only if it has changed.
 
     Raises UsageError if a path does not exist, or the paths hold no readable file.
     """
-    files = [file for path in paths for file in _files(path)]
-    if not files:
+    seen = find(paths, wanted)
+    if not seen.files:
         raise UsageError(f"there is no file to read in {', '.join(map(str, paths))}")
-    return _take(index, [(str(file), options) for file in dict.fromkeys(files)], progress)
+    report = _take(index, [_Task(path, options, reading) for path in seen.files], progress)
+    report.left_out, report.kinds = seen.left_out, seen.kinds()
+    return report
 
 
 def update(index: Index, prune: bool, progress: Progress) -> Report:
-    """Read changed files again, each cut as it was. Files that are gone are reported, and with `prune` deleted for good."""
+    """Read changed files again, each as it was. Files that are gone are reported, and with `prune` deleted for good."""
     known = index.sources()
     gone = [source.path for source in known if not os.path.lexists(source.path)]
-    left = [(source.path, source.options) for source in known if source.path not in set(gone)]
+    left = [_Task(source.path, source.options, source.reading) for source in known if source.path not in set(gone)]
     report = _take(index, left, progress)
     if prune and gone:
         index.delete(gone)
@@ -66,6 +95,7 @@ def remove(index: Index, paths: Sequence[Path]) -> list[str]:
     for path in paths:
         name = os.path.abspath(path)
         found = [source for source in known if source == name or source.startswith(name.rstrip(os.sep) + os.sep)]
+        found = found or [source for source in known if shown.line(source) in (str(path), name)]  # as a list shows it
         if not found:
             raise UsageError(f"the library has no {name}: `antiphon library list` shows what it has")
         chosen |= dict.fromkeys(found)
@@ -73,54 +103,71 @@ def remove(index: Index, paths: Sequence[Path]) -> list[str]:
     return list(chosen)
 
 
-def _files(path: Path) -> Iterator[Path]:
-    """The file itself, or the readable files of a folder, hidden ones left out."""
-    path = Path(os.path.abspath(path.expanduser()))
-    if not path.exists():
-        raise UsageError(f"there is no {path}")
-    if not path.is_dir():
-        yield path
-        return
-    for folder, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        here = (Path(folder, name) for name in sorted(names) if not name.startswith("."))
-        yield from (file for file in here if readable(file) and file.is_file())
-
-
-def _take(index: Index, files: Sequence[tuple[str, PassageOptions]], progress: Progress) -> Report:
+def _take(index: Index, tasks: Sequence[_Task], progress: Progress) -> Report:
     known = {source.path: source for source in index.sources()}
-    counter = _Counter(progress, {path: _size(path) for path, _ in files})
+    counter = _Counter(progress, {task.path: _size(task.path) for task in tasks})
     report = Report()
-    for path, options in files:
-        counter.begin(path)
-        try:
-            _take_one(index, path, options, known.get(path), report, counter)
-        except DocumentError as error:
-            report.failed[path] = str(error) + _STAYS * (path in known)
-        except OSError as error:
-            report.failed[path] = f"it cannot be read ({(error.strerror or str(error)).lower()})" + _STAYS * (path in known)
-        counter.end()
+    with Reader() as reader:
+        for task in tasks:
+            counter.begin(task.path)
+            try:
+                _take_one(index, task, known, report, counter.counted, reader)
+            except DocumentError as error:
+                _fail(index, task.path, known, report, str(error))
+            except OSError as error:
+                _fail(index, task.path, known, report, f"it cannot be read ({(error.strerror or str(error)).lower()})")
+            counter.end()
     index.erase()
     return report
 
 
+def _fail(index: Index, path: str, known: dict[str, Source], report: Report, sentence: str) -> None:
+    report.failed[path] = sentence + _GONE * (path in known)
+    if path in known:
+        index.delete([path])
+
+
 def _take_one(
-    index: Index, path: str, options: PassageOptions, known: Source | None, report: Report, counter: "_Counter"
+    index: Index,
+    task: _Task,
+    known: dict[str, Source],
+    report: Report,
+    counted: Callable[[Iterator[Passage]], Iterator[Passage]],
+    reader: Reader,
 ) -> None:
-    found = _look(path, options)
-    if known is not None and known.options == options:
-        same = (known.size, known.modified_ns) == (found.size, found.modified_ns)
-        if not same and (same := known.digest == _digest(path)):
+    found, before = _look(task), known.get(task.path)
+    if before is not None and (before.options, before.reading) == (task.options, task.reading):
+        same = (before.size, before.modified_ns) == (found.size, found.modified_ns)
+        if not same and (same := before.digest == _digest(task.path)):
             index.touch(found)
         if same:
-            report.unchanged.append(path)
+            report.unchanged.append(task.path)
             return
-    report.passages += index.put(replace(found, digest=_digest(path)), counter.counted(_passages(path, options)))
-    (report.added if known is None else report.updated).append(path)
+    found = replace(found, digest=_digest(task.path))
+    told: list[str] = []
+    count = index.put(found, counted(_passages(task, reader, told)))
+    if not count:
+        index.delete([task.path])
+        raise DocumentError("there is no text in it")
+    report.passages += count
+    if told:
+        report.told[task.path] = told
+    (report.added if before is None else report.updated).append(task.path)
+    if before is None and (old := _renamed(found, known)):
+        index.delete([old])
+        report.renamed[task.path] = old
+        del known[old]
 
 
-def _look(path: str, options: PassageOptions) -> Source:
+def _renamed(found: Source, known: dict[str, Source]) -> str | None:
+    """The name that a new file had before: of a known one of the same bytes that is gone."""
+    same = (path for path, source in known.items() if source.digest == found.digest and path != found.path)
+    return next((path for path in same if not os.path.lexists(path)), None)
+
+
+def _look(task: _Task) -> Source:
     """The file as it is now, its bytes not yet read."""
+    path = task.path
     try:
         path.encode()
     except UnicodeEncodeError as error:
@@ -128,7 +175,7 @@ def _look(path: str, options: PassageOptions) -> Source:
     if not os.path.isfile(path):
         raise DocumentError("it is no regular file")
     seen = os.stat(path)
-    return Source(path, seen.st_size, seen.st_mtime_ns, "", options)
+    return Source(path, seen.st_size, seen.st_mtime_ns, "", task.options, reading=task.reading)
 
 
 def _digest(path: str) -> str:
@@ -136,9 +183,10 @@ def _digest(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _passages(path: str, options: PassageOptions) -> Iterator[Passage]:
-    for document in read(Path(path)):
-        yield from cut(document, path, options)
+def _passages(task: _Task, reader: Reader, told: list[str]) -> Iterator[Passage]:
+    for document in reader.read(Path(task.path), task.reading):
+        told += document.told
+        yield from cut(document, task.path, task.options)
 
 
 def _size(path: str) -> int:

@@ -1,5 +1,6 @@
 """The options of libraries, with their defaults: how documents are cut, and how passages are ranked and scored."""
 
+import codecs
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -37,6 +38,23 @@ class PassageOptions:
     def whole_row(self) -> int:
         """Words up to which a row of JSON lines stays one passage: rows mostly are passages already."""
         return 3 * self.words
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a person says of files, where they do not say it themselves.
+
+    encoding: of text that is not UTF-8; None is UTF-8. text_field: which field of a row is its text.
+    """
+
+    encoding: str | None = None
+    text_field: str = "text"
+
+    def __post_init__(self) -> None:
+        try:
+            codecs.lookup(self.encoding or "utf-8")
+        except LookupError as error:
+            raise UsageError(f"there is no encoding {self.encoding!r}: name one that Python knows, such as cp1252") from error
 
 
 @dataclass(frozen=True, slots=True)

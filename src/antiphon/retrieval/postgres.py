@@ -20,7 +20,7 @@ from antiphon.retrieval.documents import Place
 from antiphon.retrieval.embedding import Embedder, passage_text
 from antiphon.retrieval.fusion import DEPTH, fused
 from antiphon.retrieval.index import Found, Renewing, Source, Stats
-from antiphon.retrieval.options import PassageOptions, Ranking, SearchOptions
+from antiphon.retrieval.options import PassageOptions, Ranking, Reading, SearchOptions
 from antiphon.retrieval.passages import Passage, batches
 from antiphon.retrieval.postgres_server import Server, ServerLostError
 from antiphon.retrieval.weights import scorer_of
@@ -87,7 +87,8 @@ class PostgresIndex:
             last, with_vectors = tables.lock(self._server)
             self._remove(source.path, with_vectors)
             values = source.size, source.modified_ns, source.digest, source.options.words, source.options.overlap
-            ((number,),) = self._server.rows(sql.ADD_SOURCE, (source.path, *values))
+            read = source.reading.encoding or "", source.reading.text_field
+            ((number,),) = self._server.rows(sql.ADD_SOURCE, (source.path, *values, *read))
             count = 0
             for batch in batches(passages, _BATCH):
                 self._write(number, last + count + 1, batch)
@@ -103,7 +104,7 @@ class PostgresIndex:
 
     def sources(self) -> list[Source]:
         """Every source, by path."""
-        return [_source(*row) for row in self._server.rows(sql.SOURCES)]
+        return [_source(row) for row in self._server.rows(sql.SOURCES)]
 
     def delete(self, paths: Collection[str]) -> int:
         """Remove sources, and erase them; how many there were."""
@@ -277,8 +278,9 @@ def _unseen(done: int, total: int) -> None:
     """Nobody looks on."""
 
 
-def _source(path: str, size: int, modified_ns: int, digest: str, words: int, overlap: int, passages: int) -> Source:
-    return Source(path, size, modified_ns, digest, PassageOptions(words, overlap), passages)
+def _source(row: tuple[Any, ...]) -> Source:
+    path, size, modified_ns, digest, words, overlap, passages, encoding, field = row
+    return Source(path, size, modified_ns, digest, PassageOptions(words, overlap), passages, Reading(encoding or None, field))
 
 
 def _row(number: int, source: int, passage: Passage) -> tuple[Any, ...]:

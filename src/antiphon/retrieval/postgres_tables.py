@@ -13,7 +13,8 @@ CREATE TABLE antiphon.library (version integer NOT NULL, scoring text NOT NULL, 
     vectors bigint NOT NULL DEFAULT 0, deleted xid8);
 CREATE TABLE antiphon.sources (id integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY, path text COLLATE "C" NOT NULL,
     size bigint NOT NULL, modified_ns bigint NOT NULL, digest text NOT NULL, words integer NOT NULL, overlap integer NOT NULL,
-    passages integer NOT NULL DEFAULT 0, all_words bigint NOT NULL DEFAULT 0, counted integer NOT NULL DEFAULT 0);
+    passages integer NOT NULL DEFAULT 0, all_words bigint NOT NULL DEFAULT 0, counted integer NOT NULL DEFAULT 0,
+    encoding text NOT NULL DEFAULT '', text_field text NOT NULL DEFAULT 'text');
 CREATE INDEX sources_by_path ON antiphon.sources USING hash (path);
 CREATE TABLE antiphon.passages (id integer PRIMARY KEY, source integer NOT NULL, title text NOT NULL, text text NOT NULL,
     unit text NOT NULL, first integer NOT NULL, last integer NOT NULL, key text NOT NULL, digest bytea NOT NULL DEFAULT '',
@@ -26,7 +27,8 @@ CREATE INDEX postings_by_source ON antiphon.postings (source);
 ALTER TABLE antiphon.postings ALTER entries SET STORAGE EXTERNAL
 """
 _FROM_1 = """
-ALTER TABLE antiphon.sources ADD COLUMN counted integer NOT NULL DEFAULT 0;
+ALTER TABLE antiphon.sources ADD COLUMN counted integer NOT NULL DEFAULT 0, ADD COLUMN encoding text NOT NULL DEFAULT '',
+    ADD COLUMN text_field text NOT NULL DEFAULT 'text';
 ALTER TABLE antiphon.passages ADD COLUMN digest bytea NOT NULL DEFAULT '', ADD COLUMN counted boolean NOT NULL DEFAULT false;
 CREATE INDEX passages_by_digest ON antiphon.passages (digest)
 """

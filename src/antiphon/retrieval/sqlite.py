@@ -16,7 +16,7 @@ from antiphon.retrieval.documents import Place
 from antiphon.retrieval.embedding import Embedder, passage_text
 from antiphon.retrieval.fusion import DEPTH, fused
 from antiphon.retrieval.index import Found, Renewing, Source, Stats
-from antiphon.retrieval.options import PassageOptions, Ranking, SearchOptions
+from antiphon.retrieval.options import PassageOptions, Ranking, Reading, SearchOptions
 from antiphon.retrieval.passages import Passage, batches
 from antiphon.retrieval.weights import scorer_of
 from antiphon.retrieval.words import Words
@@ -71,7 +71,8 @@ class SqliteIndex:
         with self._database.transaction():
             self._remove(source.path)
             values = source.size, source.modified_ns, source.digest, source.options.words, source.options.overlap
-            number, _ = self._database.run(_ADD_SOURCE, (source.path, *values))
+            read = source.reading.encoding or "", source.reading.text_field
+            number, _ = self._database.run(_ADD_SOURCE, (source.path, *values, *read))
             count = sum(self._write(number, batch) for batch in batches(passages, _BATCH))
             self._database.run("UPDATE sources SET passages = ? WHERE id = ?", (count, number))
         return count
@@ -83,10 +84,8 @@ class SqliteIndex:
 
     def sources(self) -> list[Source]:
         """Every source, by path."""
-        rows = self._database.rows(
-            "SELECT path, size, modified_ns, digest, words, overlap, passages FROM sources ORDER BY path"
-        )
-        return [_source(*row) for row in rows]
+        rows = self._database.rows(_SOURCES)
+        return [_source(row) for row in rows]
 
     def delete(self, paths: Collection[str]) -> int:
         """Remove sources and every trace of them; how many there were."""
@@ -262,8 +261,10 @@ class SqliteIndex:
         return [Found(_passage(*row), score) for number, score in scored for row in passages[number]]
 
 
-_ADD_SOURCE = """INSERT INTO sources (path, size, modified_ns, digest, words, overlap, passages)
-    VALUES (?, ?, ?, ?, ?, ?, 0)"""
+_ADD_SOURCE = """INSERT INTO sources (path, size, modified_ns, digest, words, overlap, encoding, text_field, passages)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)"""
+_SOURCES = """SELECT path, size, modified_ns, digest, words, overlap, passages, encoding, text_field FROM sources
+    ORDER BY path"""
 _NEW = """SELECT min(id), title, text FROM passages AS new WHERE id BETWEEN ? AND ? AND source = ?
     AND NOT EXISTS (SELECT 1 FROM passages AS old WHERE old.digest = new.digest AND old.counted) GROUP BY digest ORDER BY 1"""
 _NEXT = """SELECT passages.id, source, title, text, path FROM passages JOIN sources ON sources.id = source
@@ -287,8 +288,9 @@ def _unseen(done: int, total: int) -> None:
     """Nobody looks on."""
 
 
-def _source(path: str, size: int, modified_ns: int, digest: str, words: int, overlap: int, passages: int) -> Source:
-    return Source(path, size, modified_ns, digest, PassageOptions(words, overlap), passages)
+def _source(row: tuple[Any, ...]) -> Source:
+    path, size, modified_ns, digest, words, overlap, passages, encoding, field = row
+    return Source(path, size, modified_ns, digest, PassageOptions(words, overlap), passages, Reading(encoding or None, field))
 
 
 def _row(number: int, source: int, passage: Passage) -> tuple[Any, ...]:

@@ -1,65 +1,151 @@
-"""DOCX, by python-docx: paragraphs and tables in their order; headers, footnotes and comments are left out."""
+"""DOCX: what a reader of the page sees. Deletions of tracked changes, comments and hidden text are left out."""
 
-import zipfile
-import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from antiphon.retrieval.documents import Document, DocumentError, Scroll, first_line
-from antiphon.retrieval.readers.decoding import MAX_BYTES, require_size
+from antiphon.retrieval.documents import Document, Scroll, titled
+from antiphon.retrieval.options import Reading
+from antiphon.retrieval.readers.archive import Archive, opened
 
-_BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
-_BROKEN_CONTENT = (ValueError, LookupError, TypeError, AttributeError, SyntaxError)
-"""What is raised besides python-docx's own errors for a file that is no DOCX, or a broken one; SyntaxError is for its XML."""
+_UNSEEN = frozenset(("del", "moveFrom", "Fallback", "instrText", "delText", "pPrChange", "rPrChange", "sectPrChange"))
+_CHARACTERS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "ptab": "\t"}
+_AROUND = ("header", "footer")
 
 
-def read_docx(path: Path) -> Iterator[Document]:
+def read_docx(path: Path, reading: Reading) -> Iterator[Document]:
     """One document; its title is the file's own, else its first heading, else the file's name without the ending."""
+    with opened(path, "DOCX") as archive:
+        if "word/document.xml" not in archive.names:
+            raise ValueError("it has no word/document.xml")
+        body = _Body(_styles(archive))
+        for name in _parts(archive):
+            body.around = name.startswith(tuple(f"word/{kind}" for kind in _AROUND))
+            archive.events(name, body.start, body.end, body.text)
+        own = core_title(archive)
+    yield body.scroll.document(titled(own, body.heading, path.stem))
+
+
+def _parts(archive: Archive) -> Iterator[str]:
+    """The text, its notes, then what stands above and below its pages."""
+    yield from ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
+    for kind in _AROUND:
+        yield from sorted(name for name in archive.names if name.startswith(f"word/{kind}") and name.endswith(".xml"))
+
+
+def core_title(archive: Archive) -> str:
+    """The title among the properties of an office file."""
+    found: list[str] = []
+    inside = [False]
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        inside[0] = tag == "title"
+
+    def end(tag: str) -> None:
+        inside[0] = False
+
+    archive.events("docProps/core.xml", start, end, lambda text: found.append(text) if inside[0] else None)
+    return "".join(found)
+
+
+def _styles(archive: Archive) -> set[str]:
+    """The ids of styles that are headings, whatever language they are named in."""
+    headings, current = set(), [""]
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if tag == "style":
+            current[0] = attributes.get("styleId", "")
+        elif tag == "name" and attributes.get("val", "").lower().startswith(("heading", "title")):
+            headings.add(current[0])
+
+    archive.events("word/styles.xml", start, lambda tag: None, lambda text: None)
+    return headings
+
+
+@dataclass(slots=True)
+class _Body:
+    """Takes the events of the parts; `scroll` has the text, `heading` the first heading."""
+
+    headings: set[str]
+    scroll: Scroll = field(default_factory=lambda: Scroll("paragraph"))
+    heading: str = ""
+    around: bool = False
+    _number: int = 0
+    _unseen: int = 0
+    _stack: list[str] = field(default_factory=list)
+    _paragraphs: list[list[str]] = field(default_factory=list)
+    _rows: list[list[list[str]]] = field(default_factory=list)
+    _is_heading: bool = False
+    _hidden: bool = False
+    _seen: set[str] = field(default_factory=set)
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """An element begins."""
+        parent = self._stack[-1] if self._stack else ""
+        self._stack.append(tag)
+        if self._unseen or (tag in _UNSEEN and parent != "rPr"):
+            self._unseen += 1
+        elif tag == "p":
+            self._paragraphs.append([])
+        elif tag == "tr":
+            self._rows.append([])
+        elif tag == "tc" and self._rows:
+            self._rows[-1].append([])
+        elif tag == "r":
+            self._hidden = False
+        elif tag == "vanish" and parent == "rPr":
+            self._hidden = attributes.get("val", "true") not in ("0", "false", "off")
+        elif tag == "pStyle":
+            self._is_heading = attributes.get("val", "") in self.headings
+        elif tag == "sym":
+            self._write(_symbol(attributes.get("char", "")))
+        elif tag in _CHARACTERS and parent == "r":
+            self._write(_CHARACTERS[tag])
+
+    def end(self, tag: str) -> None:
+        """An element ends."""
+        self._stack.pop()
+        if self._unseen:
+            self._unseen -= 1
+        elif tag == "p" and self._paragraphs:
+            self._paragraph("".join(self._paragraphs.pop()).strip())
+        elif tag == "tr" and self._rows:
+            cells = (" ".join(cell) for cell in self._rows.pop())
+            self._put(" | ".join(text for text in cells if text))
+
+    def text(self, text: str) -> None:
+        """What stands in an element: of a run or an equation it is seen."""
+        if not self._unseen and self._stack and self._stack[-1] == "t":
+            self._write(text)
+
+    def _write(self, text: str) -> None:
+        if self._paragraphs and not self._hidden:
+            self._paragraphs[-1].append(text)
+
+    def _paragraph(self, text: str) -> None:
+        if self._is_heading and not self.heading:
+            self.heading = text
+        self._is_heading = False
+        if self._paragraphs and text:  # a text box stands in a paragraph
+            self._paragraphs[-1].append(f"\n{text}\n")
+        else:
+            self._put(text)
+
+    def _put(self, text: str) -> None:
+        if not text or (self.around and text in self._seen):
+            return
+        if self._rows and self._rows[-1]:
+            self._rows[-1][-1].append(text)
+            return
+        self._number += 1
+        self._seen |= {text} if self.around else set()
+        self.scroll.write(text + "\n\n", self._number)
+
+
+def _symbol(code: str) -> str:
+    """A character of a symbol font; of those in the private area nobody knows what they show."""
     try:
-        import docx
-        from docx.opc.exceptions import OpcError
-    except ImportError as error:
-        raise DocumentError("reading DOCX needs python-docx: pip install 'antiphon[documents]'") from error
-    require_size(path)
-    try:
-        _require_unpacked_size(path)
-        with path.open("rb") as file:
-            document = _document(docx.Document(file), path.stem)
-    except (OpcError, *_BROKEN_ARCHIVE, *_BROKEN_CONTENT) as error:
-        raise DocumentError(f"it is no sound DOCX, or it is encrypted ({first_line(error)})") from error
-    yield document
-
-
-def _require_unpacked_size(path: Path) -> None:
-    """A few kilobytes may unpack to gigabytes."""
-    with zipfile.ZipFile(path) as archive:
-        if sum(entry.file_size for entry in archive.infolist()) > 2 * MAX_BYTES:
-            raise DocumentError(f"it unpacks to more than {2 * MAX_BYTES >> 20} MiB: split it")
-
-
-def _document(source: Any, name: str) -> Document:
-    scroll, heading = Scroll("paragraph"), ""
-    for number, (text, style) in enumerate(_paragraphs(source), 1):
-        scroll.write(text + "\n\n", number)
-        if style.startswith(("Title", "Heading")):
-            heading = heading or text
-    title = source.core_properties.title or heading or name
-    return scroll.document(" ".join(title.split()))
-
-
-def _paragraphs(container: Any) -> Iterator[tuple[str, str]]:
-    """Text and style of each paragraph with text; each row of a table is one."""
-    for block in container.iter_inner_content():
-        if hasattr(block, "rows"):
-            yield from ((text, "") for text in _rows(block))
-        elif block.text.strip():
-            yield block.text, (block.style.name or "") if block.style is not None else ""
-
-
-def _rows(table: Any) -> Iterator[str]:
-    for row in table.rows:
-        cells = list(dict.fromkeys(cell._tc for cell in row.cells))  # a merged cell is listed once a column
-        texts = ("".join(part.text or "" for part in cell.iter("{*}t")).strip() for cell in cells)
-        if line := " | ".join(text for text in texts if text):
-            yield line
+        character = chr(int(code, 16))
+    except (ValueError, OverflowError):
+        return ""
+    return "" if "\ue000" <= character <= "\uf8ff" else character
