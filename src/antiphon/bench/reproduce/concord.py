@@ -41,7 +41,7 @@ class Size:
 
 SIZES: Mapping[str, Size] = {
     "smoke": Size(2, 1, (1, 1), 2, skipped=1),
-    "small": Size(24, 12, (12, 2), 36),
+    "small": Size(24, 4, (6, 1), 36),
     "full": Size(100, 20, (40, 12), 100),
 }
 """By scale; the paper has 500 questions, three times over, and 100 texts. While methods were made nobody went beyond 100."""
@@ -163,9 +163,17 @@ def cases(plan: Plan, usual: MixtureOptions) -> tuple[Case, ...]:
     return (
         *on([LINK], _rows(near), usual, hardware),
         *on([FLAT], _rows(flat), usual, hardware),
-        *on([RATED], (*(FEW if asked else PAIR), "dragon+ahead=4"), usual, hardware),
+        *on([RATED], (*FEW, "dragon+ahead=4") if asked else PAIR, usual, hardware),
+        *(_of_questions(usual, hardware) if asked else ()),
+    )
+
+
+def _of_questions(usual: MixtureOptions, hardware: Compute) -> tuple[Case, ...]:
+    """What is written for a question alone."""
+    return (
         *on([NATIVE, DELAYED], _rows((*PAIR, LETTER)), usual, slower(hardware)),
-        *((*on(TRIPS, FEW, usual, hardware), *on([LINK], tuple(WAITS.values()), usual, hardware)) if asked else ()),
+        *on(TRIPS, FEW, usual, hardware),
+        *on([LINK], tuple(WAITS.values()), usual, hardware),
     )
 
 

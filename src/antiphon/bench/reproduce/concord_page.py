@@ -166,10 +166,13 @@ def _machines(report: Report) -> Iterator[Html]:
     found = []
     for task in TASKS:
         for link, name in ((NATIVE, "native"), (DELAYED, "delay and jitter")):
-            real, slow = report.timed_rows(task, link), report.rows(task, link, slow_device=True)
+            real = report.timed_rows(task, link)
+            slow = report.rows(task, link, slow_device=True)  # of questions
             for row in ("dragon", LETTER, "concord"):
                 theirs = paper.TWO_MACHINES[task, name] if row != "dragon" else "1"
-                cells = [*_measured(real.get(row), real["dragon"]), *_modelled(slow[row])]
+                if row not in real and row not in slow:
+                    continue
+                cells = [*_measured(real.get(row), real["dragon"]), *_modelled(slow.get(row))]
                 found.append([f"{task}, {name}", row, theirs, paper.TWO_MACHINES_BYTES[PRINTED.get(row, row)], *cells])
     real_time = ("times", "tokens/s", "times,\nprompt read", "tokens/s,\nprompt read", "bytes\na token")
     here = [
@@ -195,7 +198,9 @@ def _measured(one: Figures | None, dragon: Figures) -> list[str]:
     return [*_modelled(one), decoding, spread(one.decoding_per_s, ".1f"), short(one.bytes.mean)]
 
 
-def _modelled(one: Figures) -> list[str]:
+def _modelled(one: Figures | None) -> list[str]:
+    if one is None:
+        return [""] * 2
     speedup = "" if one.speedup is None else spread(one.speedup, ".2f")
     return [speedup, spread(one.tokens_per_s, ".1f")]
 
