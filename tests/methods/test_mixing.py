@@ -366,3 +366,18 @@ def test_a_planted_bug_is_seen(
         except AssertionError:
             found += 1
     assert found >= 2
+
+
+def test_a_bound_from_below_spares_questions() -> None:
+    """The option reaches the certificate: `upper` must know a token's score before it is settled, so it asks more."""
+    asked = {}
+    for certificate in ("both", "upper"):
+        told = [
+            answer(
+                world(seed, masses=(1.0, 0.5)), question("concord-nosystem", first=1, gate=math.inf, certificate=certificate)
+            )
+            for seed in range(4)
+        ]
+        efforts = [step.consulted.effort for one in told for step in one.steps if step.consulted and step.consulted.effort]
+        asked[certificate] = sum(effort.questions + effort.chunks for effort in efforts)
+    assert 0 < asked["both"] < asked["upper"]
