@@ -29,6 +29,8 @@ class Times:
 class _Host:
     """One half's model and its end of the link."""
 
+    in_one_go = True
+
     def __init__(self, first: float, further: float, way: float) -> None:
         self.inbox: asyncio.Queue[Message] = asyncio.Queue()
         self.other: _Host

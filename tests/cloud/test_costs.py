@@ -9,14 +9,18 @@ from antiphon.cloud.connection import SessionHost
 from antiphon.cloud.service import SCORES_BYTES, Cloud
 from antiphon.cloud.told import told
 from antiphon.config import MAX_LOGIT_BIASES, Limits, SamplingParams
+from antiphon.core.distributions import Logits
 from antiphon.core.scores import StepScores
 from antiphon.device.connection import Connection, DeviceSession
 from antiphon.device.generate import Device
 from antiphon.errors import CapacityError, ProtocolError, RemoteError, UsageError
-from antiphon.methods.evidence import STEP_BYTES, kept_bytes
+from antiphon.methods import MIXTURES
+from antiphon.methods.effects import Step
+from antiphon.methods.evidence import STEP_BYTES, EvidenceCloud, kept_bytes
 from antiphon.methods.mixture_options import MixtureOptions
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
 from antiphon.net.transport import Inbox
+from antiphon.net.worker import Worker
 from antiphon.vocabulary import Vocabulary
 from antiphon.wire import messages as m
 from links import linked, raw_session, request, toy_cloud, toy_device
@@ -95,8 +99,48 @@ def test_what_a_session_of_evidence_keeps_is_what_it_is_charged() -> None:
     size = 5000
     scores = StepScores(np.full(size, 1 / size), np.ones(size))
     assert scores.codes.nbytes + scores._left.nbytes == size * STEP_BYTES
-    assert kept_bytes(options(64), 400, size) == 73 * size * STEP_BYTES
-    assert kept_bytes(options(64), 10, size) == 19 * size * STEP_BYTES
+    assert kept_bytes(EvidenceCloud, options(64), 400, size) == 73 * size * STEP_BYTES
+    assert kept_bytes(EvidenceCloud, options(64), 10, size) == 19 * size * STEP_BYTES
+    for name, method in MIXTURES.items():
+        asks = name.startswith("concord") and name != "concord-nocomm"
+        assert (kept_bytes(method.cloud, options(64), 400, size) > 0) == asks, name
+
+
+def test_an_answer_that_is_taken_up_gives_others_their_turns() -> None:
+    """What was committed elsewhere is read in hundreds of passes: nobody waits for all of them."""
+
+    async def test(device: Device, connection: Connection) -> list[int]:
+        worker, turns = connection_worker(), list[int]()
+        session = await raw_session(connection, method="coupled", options={}, max_tokens=500, committed=(5,) * 400)
+        while session.prompt_tokens is None:
+            await asyncio.sleep(0)
+        for _ in range(5):
+            turns.append(await worker.run(lambda: 1))
+        return turns
+
+    made: list[Worker] = []
+
+    def connection_worker() -> Worker:
+        return made[-1]
+
+    calls: list[int] = []
+    passes = SessionHost.step
+
+    def counted(host: SessionHost, step: Step) -> Logits:
+        calls.append(len(step.tokens))
+        return passes(host, step)
+
+    original = Cloud.__init__
+
+    def noting(cloud: Cloud, *arguments: object, **named: object) -> None:
+        original(cloud, *arguments, **named)  # type: ignore[arg-type]
+        made.append(cloud.worker)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SessionHost, "step", counted)
+        patch.setattr(Cloud, "__init__", noting)
+        linked(test)
+    assert len(calls) < 50
 
 
 def test_room_for_scores_is_set_aside_and_comes_back() -> None:

@@ -242,6 +242,10 @@ class _Yielding:
 class SessionHost:
     """One session: its inbox, its costs, and what its cloud half asks for."""
 
+    in_one_go = (
+        False  # whoever takes up an answer of thousands of tokens has hundreds of passes: others get their turns between
+    )
+
     def __init__(self, connection: CloudConnection, session: int) -> None:
         self.session = session
         self.task: asyncio.Task[None] | None = None

@@ -115,7 +115,7 @@ class Cloud:
             drafts = max(0, min(drafts, self.model.context_length - needed))
         cells = needed + drafts
         # Nothing waits on the way out, so no cancellation can keep any of it.
-        scores = kept_bytes(options, opening.max_tokens, len(self.model.vocabulary)) if method.mixes else 0
+        scores = kept_bytes(method.cloud, options, opening.max_tokens, len(self.model.vocabulary)) if method.mixes else 0
         with self._reserving(cells, len(prompt), scores):
             async with self.worker.holding(self.model.open) as opened:
                 verifier = Verifier(opened, prompt, common, opening.sampling, opening.committed)

@@ -71,14 +71,16 @@ class DeviceSession:
         self._inbox = arriving() if inbox is None else inbox
         self._end = end
 
-    def deliver(self, arrived: m.Message | AntiphonError, size: int = 0) -> None:
-        """Take what arrived, of so many bytes. Raises ProtocolError if too much waits to be read."""
-        if isinstance(arrived, m.Opened):
-            self.prompt_tokens = arrived.prompt_tokens
-        elif isinstance(arrived, AntiphonError):
-            self._inbox.put_nowait((self._end, arrived))
+    async def take(self, message: m.Message, size: int) -> None:
+        """Take what arrived, of so many bytes, once there is room: until then the cloud has to wait."""
+        if isinstance(message, m.Opened):
+            self.prompt_tokens = message.prompt_tokens
         else:
-            self._inbox.offer((self._end, arrived), size)
+            await self._inbox.when_it_fits((self._end, message), size)
+
+    def deliver(self, arrived: m.Message | AntiphonError) -> None:
+        """Take what ends it, or a message by hand."""
+        self._inbox.put_nowait((self._end, arrived))
 
     async def send(self, message: m.Message) -> None:
         """Send to the cloud half. Raises LinkError if the link that it was opened on is gone."""
@@ -377,7 +379,7 @@ class Connection:
             case m.Goodbye():
                 raise LinkError(f"the cloud left: {message.reason}")
             case _:
-                self._deliver(received)
+                await self._deliver(received)
 
     def _answer_ping(self, pong: m.Pong) -> None:
         """One that nobody asked for is nobody's."""
@@ -385,10 +387,10 @@ class Connection:
         if answered is not None and not answered.done():
             answered.set_result(None)
 
-    def _deliver(self, received: Received) -> None:
-        self._sessions[received.session].deliver(received.message, received.size)
+    async def _deliver(self, received: Received) -> None:
+        await self._sessions[received.session].take(received.message, received.size)
         if isinstance(received.message, m.Closed | m.Failure):
-            del self._sessions[received.session]
+            self._sessions.pop(received.session, None)
 
     def _break(self, error: AntiphonError) -> None:
         self._broken = self._broken or error

@@ -23,6 +23,8 @@ class _StopString(Exception):  # noqa: N818 - it is no error
 class Host:
     """Carries out what a device half asks for."""
 
+    in_one_go = True
+
     def __init__(self, worker: Worker, answer: Answer, show: Show) -> None:
         self.sessions: list[DeviceSession] = []
         self.inbox = arriving()
@@ -79,6 +81,8 @@ class Host:
 
 class _LinkHost:
     """Carries out a half that only sends and receives."""
+
+    in_one_go = True
 
     def __init__(self, session: DeviceSession) -> None:
         self._session = session

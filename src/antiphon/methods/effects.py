@@ -183,6 +183,11 @@ Half: TypeAlias = Generator[Effect, Any, Finish]
 class Host(Protocol):
     """What carries out effects: a model's thread, a link and a screen, or their stand-ins."""
 
+    @property
+    def in_one_go(self) -> bool:
+        """Whether passes that follow each other are made in one `compute`; not where others wait for the model."""
+        ...
+
     def compute(self, call: Callable[[], Effect | Finish]) -> Awaitable[Effect | Finish]:
         """Run a call where models compute, without blocking others."""
         ...
@@ -280,7 +285,10 @@ def _resume(half: Half, answer: Any, error: AntiphonError | None = None) -> Effe
 
 
 def _through_steps(half: Half, effect: Effect | Finish, host: Host) -> Effect | Finish:
-    """Run forward passes until the half asks for something else. What a pass raises is raised inside the half."""
+    """Run forward passes until the half asks for something else, or others may have a turn.
+
+    What a pass raises is raised inside the half.
+    """
     while isinstance(effect, Step) and effect.gives_way is None:
         try:
             logits = host.step(effect)
@@ -288,6 +296,8 @@ def _through_steps(half: Half, effect: Effect | Finish, host: Host) -> Effect | 
             effect = _resume(half, None, error)
         else:
             effect = _resume(half, logits)
+        if not host.in_one_go:
+            break
     return effect
 
 

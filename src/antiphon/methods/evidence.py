@@ -26,8 +26,10 @@ STEP_BYTES = 10
 """Of a token in the scores of a step (`StepScores`): its code, and its strength."""
 
 
-def kept_bytes(options: MixtureOptions, tokens: int, size: int) -> int:
-    """Bytes of the scores that a session keeps at most, for answers of so many tokens over a vocabulary of `size`."""
+def kept_bytes(half: object, options: MixtureOptions, tokens: int, size: int) -> int:
+    """Bytes of the scores that a cloud half keeps at most, for answers of so many tokens over a vocabulary of `size`."""
+    if not (isinstance(half, type) and issubclass(half, EvidenceCloud)) or half.dense:
+        return 0
     return (min(options.ahead, tokens) + KEPT + 1) * size * STEP_BYTES
 
 
@@ -91,7 +93,9 @@ class EvidenceCloud:
             return  # the device has another token: nothing of this line is of use any more
         self._began = True
         law = self.law(targets.probs(0))
-        scores = self._scores[step] = StepScores(law, self.noise(step), self._options.bound)
+        scores = StepScores(law, self.noise(step), self._options.bound)
+        if not self.dense:  # else everything crosses at once, and nothing is asked for
+            self._scores[step] = scores
         draft = self.draft(law, scores, step)
         yield Send(Evidence(self._epoch, step, self._evidence(scores, draft)))
         self._line.append(draft)

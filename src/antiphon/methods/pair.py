@@ -14,6 +14,8 @@ from antiphon.wire.messages import Message
 class _Host:
     """Carries out one half's effects at once; waiting for a message hands over to the other half."""
 
+    in_one_go = True
+
     def __init__(self, inbox: deque[Message], outbox: deque[Message]) -> None:
         self._inbox, self._outbox = inbox, outbox
         self.emitted: list[Emitted] = []

@@ -68,11 +68,25 @@ class Inbox(asyncio.Queue[Item]):
         self._most, self._most_bytes = most, most_bytes
         self._sizes: deque[int] = deque()
         self._bytes = self._size = 0
+        self._read = asyncio.Event()
 
     def offer(self, item: Item, size: int) -> None:
         """Take what a peer sent, of so many bytes. Raises ProtocolError if too much waits; one alone never does."""
-        if self._sizes and (len(self._sizes) >= self._most or self._bytes + size > self._most_bytes):
+        if not self._fits(size):
             raise ProtocolError("too many messages wait to be read: wait for answers", "busy")
+        self._take(item, size)
+
+    async def when_it_fits(self, item: Item, size: int) -> None:
+        """The same, once there is room: whoever sends has to wait meanwhile."""
+        while not self._fits(size):
+            self._read.clear()
+            await self._read.wait()
+        self._take(item, size)
+
+    def _fits(self, size: int) -> bool:
+        return not self._sizes or (len(self._sizes) < self._most and self._bytes + size <= self._most_bytes)
+
+    def _take(self, item: Item, size: int) -> None:
         self._size = size
         self.put_nowait(item)
 
@@ -84,6 +98,7 @@ class Inbox(asyncio.Queue[Item]):
 
     def _get(self) -> Item:
         self._bytes -= self._sizes.popleft()
+        self._read.set()
         return super()._get()
 
 
