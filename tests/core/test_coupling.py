@@ -323,6 +323,25 @@ def test_a_vocabulary_as_large_as_a_real_one(sharpness: float) -> None:
             assert PhiloxChance(9).race(position, ids).first(probs, count) == plain(9, position, probs, ids, count)
 
 
+@pytest.mark.parametrize("likely", [0.1, 0.3, 0.6])
+def test_the_unlikely_are_not_left_out(likely: float) -> None:
+    """One likely token and a hundred of which each is not, but of which one often wins, and often by a hair."""
+    probs, ids = np.full(101, (1 - likely) / 100), numbers(101)
+    probs[40] = likely
+    for position in range(300):
+        race = PhiloxChance(6).race(position, ids)
+        for count in (1, 2, 5):
+            assert race.first(probs, count) == plain(6, position, probs, ids, count)
+
+
+def test_the_fastest_of_all_has_to_be_possible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each u is as large as can be: no bound leaves anyone out, and who has a probability of 0 cannot win all the same."""
+    monkeypatch.setattr("antiphon.core.coupling._mixed", lambda ids, first, second: np.full(len(ids), MASK, dtype=np.uint32))
+    probs = np.array([0.0, 0.25, 0.0, 0.75])
+    assert PhiloxChance(1).race(0, numbers(4)).first(probs, 3) == [3, 1]
+    assert PhiloxChance(1).race(0, numbers(4)).winner(probs) == 3
+
+
 @settings(max_examples=60, deadline=None)
 @given(KEYS, POSITIONS, st.integers(2, 60), st.randoms())
 def test_the_order_of_the_tokens_is_nothing(key: int, position: int, size: int, source: object) -> None:
