@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from antiphon.config import SamplingParams
+from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import process
 from antiphon.core.rounding import LogRatios, fixed_point, quantise_ratios
 from antiphon.device.connection import Connection, DeviceSession
@@ -17,11 +18,13 @@ from antiphon.errors import ProtocolError, RemoteError
 from antiphon.methods import METHODS
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.effects import Finish, Half, Receive, Send
+from antiphon.methods.pair import run_pair
 from antiphon.models.toy import named_toy
 from antiphon.vocabulary import CommonVocabulary, bits_for, common_vocabulary
 from antiphon.wire import messages as m
 from antiphon.wire.candidates import Candidate, CandidateCodec
 from antiphon.wire.packing import Writer
+from laws import SHARED, Pair
 from links import linked, raw_session, request
 
 NAMES = {"xcosd", "xcosd-e", "u-hlm", "cu-hlm", "gr", "tr"}
@@ -460,6 +463,51 @@ def test_a_lumped_law_that_cannot_be(payload: bytes, code: str, sentence: str) -
     head = (bits & 0xFF) >> 5  # the law begins in the first byte, its values on the second
     error = failing("xcosd", lambda message: m.Verdict(0, 0, bytes([head]) + payload[1:]))
     assert (error.code, str(error)) == (code, sentence)
+
+
+def goes_on(payload: bytes, **options: object) -> list[m.Message]:
+    """What a cloud answers to the first drafts, none, of an answer that goes on behind one token."""
+    method, models = METHODS["xcosd-e"], Pair(SHARED, SHARED)
+    cloud = models.cloud_side(4, SamplingParams(temperature=1.0), PhiloxChance(1), [0])
+    heard: list[m.Message] = []
+
+    def device() -> Half:
+        yield Send(m.Draft(0, 0, payload))
+        heard.append((yield Receive()))
+        return Finish.CANCELLED
+
+    assert method.cloud is not None
+    run_pair(device(), method.cloud(cloud, method.options_from({"draft_length": 1, "candidates": 0, **options})).run())
+    return heard
+
+
+@pytest.mark.parametrize(
+    ("estimate", "code"),
+    [
+        ((np.nan, 2.0), "out-of-range"),
+        ((1.0, np.inf), "out-of-range"),
+        ((-np.inf, 2.0), "out-of-range"),
+        ((1.0, 0.0), "out-of-range"),
+        ((1.0, -3.0), "out-of-range"),
+        ((1.0,), "bad-frame"),
+        ((), "bad-frame"),
+        ((1.0, 2.0, 3.0), "bad-frame"),
+    ],
+    ids=str,
+)
+def test_an_estimate_that_cannot_be(estimate: tuple[float, ...], code: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        goes_on(np.array(estimate, "<f8").tobytes())
+    assert caught.value.code == code
+
+
+def test_an_estimate_is_told_where_it_is_needed_only() -> None:
+    """Where the number of candidates is fixed, or nothing is committed, the first drafts begin with themselves."""
+    for passed, tested in ((1.0, 2.0), (-1e300, 1e-300), (1e300, 5.0)):
+        assert isinstance(goes_on(np.array([passed, tested], "<f8").tobytes())[0], m.Verdict)
+    assert isinstance(goes_on(b"", candidates=2)[0], m.Verdict)
+    with pytest.raises(ProtocolError):
+        goes_on(np.array([1.0, 2.0], "<f8").tobytes(), candidates=2)
 
 
 def test_every_new_method_is_served() -> None:

@@ -78,7 +78,7 @@ class Memory:
     """What a device half leaves to the next one of the same answer, should the link be lost (METHODS 3, resuming).
 
     round: what was drawn for the round under way, of the method's own kind; None between rounds. It is done again with that:
-    whether a link breaks can hang on what the round brings, so a round that were divided anew would change the law. lengths:
+    whether a link breaks can hang on what the round brings, so dividing a round anew would change the law. lengths:
     the rule of how far to draft. learned: what else the method has learned, of its own kind; as it was when the round began.
     """
 
