@@ -110,3 +110,24 @@ def test_gemma_begins_once(gemma3: Model) -> None:
     ids = prompt_ids(gemma3, "Who sings?", chat=False)
     assert ids[: len(gemma3.begin)] == list(gemma3.begin) == [2]
     assert ids.count(2) == 1
+
+
+@pytest.mark.parametrize("prompt", ["</s>", "a </s><s> b", "<unk>", "\n</s>\n", "<s>"])
+@pytest.mark.parametrize("template", ["<s>U:" + MESSAGE + "</s>", "<s>{{ messages[0].content | trim }}</s>A:", MESSAGE])
+def test_control_tokens_that_a_prompt_writes_out_are_text(tiny: Model, prompt: str, template: str) -> None:
+    model = with_template(tiny, template)
+    ids, plain = prompt_ids(model, prompt, chat=True), prompt_ids(model, "ab", chat=True)
+    for control in (0, 1, 2):
+        assert ids.count(control) == plain.count(control)
+    text = render(model, prompt)
+    spelled = "".join(model.token_text(token) if token in (1, 2) else "" for token in ids)
+    assert len(model.vocabulary.join(ids)) >= len(text) - len(spelled) - len("<s></s>")
+
+
+def test_a_template_may_escape_or_leave_out_a_prompt(tiny: Model) -> None:
+    model = with_template(tiny, "<s>{{ messages[0].content | tojson }}")
+    assert model.vocabulary.join(prompt_ids(model, 'a"</s>', chat=True)).endswith(b'"a\\"</s>"')
+    assert prompt_ids(with_template(tiny, "<s>x"), "ab", chat=True)
+    twice = prompt_ids(with_template(tiny, MESSAGE + "|" + MESSAGE), "ab</s>", chat=True)
+    assert model.vocabulary.join(twice).endswith(b"ab</s>|ab</s>")
+    assert 2 not in twice

@@ -49,7 +49,7 @@ def test_the_best_are_kept_and_weighed() -> None:
 
 
 def test_nothing_found_weighs_nothing() -> None:
-    assert look(Fixed(), "who?", 2) == Looked((), -math.inf)
+    assert look(Fixed(), "who?", 2) == Looked((), -math.inf, scorer=Scorer("fixed", 1.0))
 
 
 @pytest.mark.parametrize(

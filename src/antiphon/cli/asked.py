@@ -42,6 +42,7 @@ def summary(figures: Mapping[str, Any]) -> str:
         f"{speed:.1f} tokens/s" if speed else "",
         f"waited {figures['waited_s']:.2f} s",
         f"passages: {_passages(figures)}",
+        _left_out(figures["passages"]["left_out"]),
         "a cloud was lost on the way" if figures["lost"] else "",
         f"ended by {figures['finish_reason']}",
         f"seed {figures['seed']}",
@@ -58,6 +59,12 @@ def _tokens(figures: Mapping[str, Any]) -> str:
 def _passages(figures: Mapping[str, Any]) -> str:
     counts = {HERE: len(figures["passages"][HERE]), **figures["passages"]["clouds"]}
     return ", ".join(_counted(end, count, figures["weights"]) for end, count in counts.items())
+
+
+def _left_out(count: int) -> str:
+    return (
+        f"{count} more of yours did not fit the model's context (--context, or a library with fewer --words)" if count else ""
+    )
 
 
 def _counted(end: str, count: int | None, weights: Mapping[str, float]) -> str:
@@ -80,7 +87,8 @@ def _sources(request: Request, ends: Mixing, result: Result) -> dict[str, Any]:
     weighed = issubclass(MIXTURES[request.method].device, MixingDevice)
     weights = dict(zip(masses, weights_of(list(masses.values())), strict=True)) if weighed else {}
     counts = {url: ends.found[url].passages if url in ends.found else None for url in ends.clouds}
-    return {"passages": {HERE: own, "clouds": counts}, "weights": weights}
+    left_out = looked.left_out if looked else 0
+    return {"passages": {HERE: own, "clouds": counts, "left_out": left_out}, "weights": weights}
 
 
 def _lost(request: Request, result: Result) -> bool:

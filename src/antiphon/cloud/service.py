@@ -15,11 +15,12 @@ from antiphon.methods import METHODS, MIXTURES, PROBES, find
 from antiphon.methods.base import CloudMixing, CloudSide, Method, Transcript
 from antiphon.methods.effects import Half, Step
 from antiphon.methods.evidence import kept_bytes
+from antiphon.methods.fitting import fitted
 from antiphon.methods.verifier import Verifier
 from antiphon.models.base import Model, public_name
 from antiphon.models.chat import prompt_ids
 from antiphon.net.worker import Worker
-from antiphon.retrieval.context import Looked, context, look
+from antiphon.retrieval.context import Looked, look
 from antiphon.retrieval.index import Index
 from antiphon.vocabulary import CommonVocabulary, from_members, identity
 from antiphon.wire.messages import WIDEST, Open
@@ -105,9 +106,8 @@ class Cloud:
         method, options = self._method(opening)
         self._check(opening)
         _check_committed(opening, common)
-        looked = await self._looked(opening, options) if method.mixes else None
-        text = opening.prompt if looked is None else context(looked.passages, opening.prompt, options.form)
-        prompt = await self.worker.run(lambda: prompt_ids(self.model, text, chat=opening.chat))
+        found = await self._looked(opening, options) if method.mixes else None
+        looked, prompt = await self.worker.run(lambda: self._read(opening, options, found))
         needed = len(prompt) + opening.max_tokens
         drafts = options.nodes if isinstance(options, WithTree) else 0  # those of a chain lie where the answer will
         drafts = WIDEST if method.name in PROBES else drafts
@@ -128,6 +128,13 @@ class Cloud:
                 half = method.cloud(side, options).run()
                 with self._under_way(Answering(method, half, verifier, len(prompt))) as answering:
                     yield answering
+
+    def _read(self, opening: Open, options: Any, found: Looked | None) -> tuple[Looked | None, list[int]]:
+        """The prompt's ids, behind as many of the passages as fit."""
+        if found is None:
+            return None, prompt_ids(self.model, opening.prompt, chat=opening.chat)
+        room = self.model.context_length - opening.max_tokens
+        return fitted(self.model, found, opening.prompt, options.form, opening.chat, room)
 
     async def _looked(self, opening: Open, options: Any) -> Looked:
         library = self.library

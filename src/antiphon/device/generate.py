@@ -18,6 +18,7 @@ from antiphon.errors import ModelError, UsageError
 from antiphon.methods import METHODS, MIXTURES, find
 from antiphon.methods.base import DeviceMixing, DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
+from antiphon.methods.fitting import fitted, together
 from antiphon.models.base import Model
 from antiphon.models.chat import prompt_ids
 from antiphon.net.worker import Worker
@@ -130,15 +131,19 @@ class Device:
         if model is None:
             raise UsageError(f"the method {method.name} drafts on the device: give --model")
         chat = request.chat and model.chat_template is not None  # a drafter without a template drafts from the bare prompt
-        text = request.prompt if looked is None else context(looked.passages, request.prompt, request.options.form)
-        read = prompt_ids if method.cloud is None or method.mixes else _drafting_prompt
-        prompt = await self.worker.run(lambda: read(model, text, chat=chat))
+        room = model.context_length - request.max_tokens
+        form: Any = None if looked is None else request.options.form
+        if looked is not None:
+            prompt = await self.worker.run(lambda: prompt_ids(model, context(looked.passages, request.prompt, form), chat=chat))
+        else:
+            read = prompt_ids if method.cloud is None or method.mixes else _drafting_prompt
+            prompt = await self.worker.run(lambda: read(model, request.prompt, chat=chat))
         async with self.worker.holding(model.open) as opened:
             drafter = Drafter(model, opened, prompt, common, request.sampling)
 
             def reread(passages: Sequence[str]) -> None:
-                everything = [*passages, *(looked.passages if looked else ())]
-                drafter.restart(prompt_ids(model, context(everything, request.prompt, request.options.form), chat=chat))
+                own = looked.passages if looked else ()
+                drafter.restart(together(model, passages, own, request.prompt, form, chat, room))
 
             sampled = request.sampling.temperature > 0
             mixing = None if looked is None else DeviceMixing(looked.log_mass, sampled, reread, clouds)
@@ -148,7 +153,13 @@ class Device:
         library = self.library
         if library is None:
             raise UsageError(f"the method {method.name} reads documents of the device: give --library FILE")
-        return await self.worker.run(lambda: self.worker.searched(lambda: look(library, request.prompt, request.options.kept)))
+        options, model = request.options, self.model
+        found = await self.worker.run(lambda: self.worker.searched(lambda: look(library, request.prompt, options.kept)))
+        if model is None:
+            return found
+        chat, room = request.chat and model.chat_template is not None, model.context_length - request.max_tokens
+        fits, _ = await self.worker.run(lambda: fitted(model, found, request.prompt, options.form, chat, room))
+        return fits
 
     def _require_fit(self, method: Method, connection: Connection) -> None:
         """Raise UsageError unless the cloud has the method; if it mixes, also the same tokens, and scores passages alike."""

@@ -1,7 +1,9 @@
 """From a prompt to the ids that a model reads: bare, or in the model's chat template."""
 
 import json
+import secrets
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any, NoReturn
 
 from jinja2 import TemplateError
@@ -23,8 +25,36 @@ def prompt_ids(model: Model, prompt: str, *, chat: bool) -> list[int]:
         raise UsageError("the prompt is empty: give at least one character")
     if not chat:
         return [*model.begin, *spell(model, prompt.encode())]
-    ids = model.tokenize(render(model, prompt), special=True)
+    ids = _spelled(model, prompt)
     return ids if ids[: len(model.begin)] == list(model.begin) else [*model.begin, *ids]
+
+
+def _spelled(model: Model, prompt: str) -> list[int]:
+    """The ids of the rendered template. Control tokens are recognised in the template alone: in a prompt they are text.
+
+    A mark shows where the template puts the prompt, which it may strip or escape on the way.
+    """
+    mark = secrets.token_hex(16)
+    first, *others = render(model, mark).split(mark)
+    whole = render(model, prompt)
+    written = prompt
+    if len(others) == 1 and whole.startswith(first) and whole.endswith(others[0]):
+        written = whole[len(first) : len(whole) - len(others[0])]
+    ids = model.tokenize(first, special=True) if first else []
+    for part in others:
+        ids += spell(model, written.encode(errors="replace"))
+        ids += _behind(model, part) if part else []
+    return ids
+
+
+def _behind(model: Model, part: str) -> list[int]:
+    """The ids of a part of the template that follows text: without the space that some tokenizers put before all they get."""
+    ids = model.tokenize(part, special=True)
+    plain = list(takewhile(lambda token: model.vocabulary.pieces[token], ids))
+    text = model.vocabulary.join(plain)
+    if text.startswith(b" ") and not part.startswith(" "):
+        return [*spell(model, text[1:]), *ids[len(plain) :]]
+    return ids
 
 
 def render(model: Model, prompt: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from antiphon.retrieval.index import Found, Index
+from antiphon.retrieval.weights import Scorer
 
 Form = Literal["question", "text"]
 """A prompt that is a question to be answered, or a text to be continued."""
@@ -14,18 +15,30 @@ Form = Literal["question", "text"]
 class Looked:
     """Passages as text, best first, and the logarithm of what they weigh together (log h; -inf for none).
 
-    found: what of the library they are.
+    found: what of the library they are; scorer: how they are weighed. left_out: how many more were found, for which the model
+    that reads them has no room.
     """
 
     passages: tuple[str, ...]
     log_mass: float
     found: tuple[Found, ...] = ()
+    scorer: Scorer | None = None
+    left_out: int = 0
+
+    def first(self, count: int) -> "Looked":
+        """The first `count` of the passages alone, and what they weigh."""
+        if count == len(self.passages) or self.scorer is None:
+            return self
+        found = self.found[:count]
+        mass = self.scorer.log_weight([one.score for one in found])
+        return Looked(self.passages[:count], mass, found, self.scorer, self.left_out + len(self.passages) - count)
 
 
 def look(library: Index, prompt: str, kept: int) -> Looked:
     """The `kept` best passages for a prompt."""
     found = library.search(prompt, kept)
-    return Looked(tuple(map(_text, found)), library.scorer.log_weight([one.score for one in found]), tuple(found))
+    mass = library.scorer.log_weight([one.score for one in found])
+    return Looked(tuple(map(_text, found)), mass, tuple(found), library.scorer)
 
 
 def context(passages: Sequence[str], prompt: str, form: Form) -> str:
