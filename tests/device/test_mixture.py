@@ -166,7 +166,17 @@ def test_a_second_cloud_that_is_gone_leaves_no_session_with_the_first() -> None:
     virtually(run())
 
 
-@pytest.mark.parametrize("cells", [3, 60])
+@pytest.mark.parametrize("name", MIXTURES)
+def test_passages_that_do_not_fit_make_no_answer_fail(name: str) -> None:
+    there = world(3, end=-99.0)
+    there.device.model.context_length = 60
+    result = answer(there, question(name, tokens=30)).result
+    assert result.looked is not None
+    assert result.looked.left_out > 0
+    assert len(result.token_ids) == 30
+
+
+@pytest.mark.parametrize("cells", [3, 30])
 @pytest.mark.parametrize("name", MIXTURES)
 def test_a_context_that_is_too_small_says_so(name: str, cells: int) -> None:
     """The prompt alone does not fit, or the answer does not."""
