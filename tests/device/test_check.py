@@ -121,6 +121,7 @@ def test_noise_is_a_near_tie_whatever_decides(name: str, monkeypatch: pytest.Mon
         assert one.gap is not None
         assert one.gap <= SHIFT * 1.15
         assert "a near tie: the answer's own passes, made again, give its token" in one.sentence()
+        assert sampling.temperature > 0 or "top-k" not in one.sentence()
 
 
 def test_a_token_that_was_cut_off_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:

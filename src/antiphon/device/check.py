@@ -168,7 +168,8 @@ def _explained(seen: Probed) -> tuple[Finding, str]:
     """The passes of the answer give its token, a reading token by token that of `cloud`."""
     if seen.moved > _ABOVE * seen.noise:
         return Finding.FAULT, "the answer's own passes give its token, but move logits by more than their width can"
-    flipped = any((before > 0) != (after > 0) for before, after in zip(seen.plain, seen.again, strict=True))
+    greedy = {*seen.plain, *seen.again} <= {0.0, 1.0}
+    flipped = not greedy and any((before > 0) != (after > 0) for before, after in zip(seen.plain, seen.again, strict=True))
     member = ", for top-k, top-p or min-p keep another set of tokens" if flipped else ""
     return (
         Finding.NEAR_TIE,

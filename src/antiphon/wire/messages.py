@@ -161,8 +161,8 @@ class Cancel(msgspec.Struct, frozen=True, array_like=True, tag=16, forbid_unknow
 class Closed(msgspec.Struct, frozen=True, array_like=True, tag=17, forbid_unknown_fields=True):
     """Cloud: the session is over (`end`, `length` or `cancelled`); it took these forward passes and milliseconds.
 
-    `shared` says whether others were served at the same time: their cells lie between ours, which can move the last digits
-    of a model's logits. `rounding` is the largest total variation between a target law that was used and the model's own.
+    `shared` says whether others were served at the same time: what they give back lies before our cells, which can
+    move logits. `rounding` is the largest total variation between a target law that was used and the model's own.
     """
 
     reason: Name
