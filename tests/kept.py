@@ -11,7 +11,7 @@ from antiphon.device.generate import Device
 from antiphon.models.base import InUse
 from antiphon.net.worker import Worker
 
-TURN_SECONDS = 30.0
+TURN_SECONDS = 120.0
 
 
 def flush(worker: Worker) -> None:

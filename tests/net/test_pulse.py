@@ -66,6 +66,14 @@ def test_any_byte_is_a_sign_so_a_frame_that_is_partly_here_is_one() -> None:
     assert not wire.lost
 
 
+@pytest.mark.parametrize("last", [1.0, 7.0, 14.9, 44.0])
+def test_a_link_is_lost_45_s_after_its_last_sign_to_the_second(last: float) -> None:
+    def act(wire: Wire, pulse: Pulse) -> None:
+        asyncio.get_running_loop().call_later(last, pulse.heard)
+
+    assert [when for when, _ in watched(act).lost] == pytest.approx([last + 45.0])
+
+
 def test_a_link_that_speaks_is_not_asked() -> None:
     assert not watched(lambda wire, pulse: every(1.0, pulse.heard)).pings
 

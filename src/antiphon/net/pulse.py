@@ -56,7 +56,8 @@ class Pulse:
             return self._lost(f"it took nothing for {self._seconds:g} s")
         if now - self._heard >= beat and not self._paused:
             self._ping()
-        self._timer = self._loop.call_later(beat, self._beat)
+        due = min(self._heard, self._taken) + self._seconds - now
+        self._timer = self._loop.call_later(min(beat, due), self._beat)
         return None
 
 
