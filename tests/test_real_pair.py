@@ -12,12 +12,13 @@ from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
 from antiphon.config import Request, SamplingParams, ServeConfig, SplitOptions
 from antiphon.device.answer import Result
-from antiphon.device.check import check
+from antiphon.device.check import Check, Finding, check
 from antiphon.device.connection import Connection, connect
 from antiphon.device.doctor import examine
 from antiphon.device.generate import Device
 from antiphon.methods import find
 from antiphon.models.base import Model
+from antiphon.models.sequences import ROWS
 from antiphon.models.toy import named_toy
 from antiphon.vocabulary import common_vocabulary, from_members
 from data import real_prompts
@@ -230,6 +231,22 @@ def test_greedy_trees_write_the_clouds_own_text(smollm2: Model, gemma3: Model) -
             assert found.equal, found.sentence()
 
     together(smollm2, gemma3, test)
+
+
+def test_wide_drafts_write_the_clouds_own_text_and_where_passes_are_wide_their_noise_is_a_near_tie(
+    smollm2: Model, gemma3: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nine tokens are read in two parts; read at once, as on a GPU, the passes made again explain the text."""
+
+    async def test(device: Device, connection: Connection) -> Check:
+        options = find("dssd").options_from({"draft_length": 8})
+        asked = Request("In 1969 the first", "dssd", options, SamplingParams(temperature=0), max_tokens=12)
+        return await check(device, asked, await device.generate(asked, connection), connection)
+
+    assert together(smollm2, gemma3, test).equal
+    monkeypatch.setattr(gemma3, "narrow", ROWS)
+    found = together(smollm2, gemma3, test)
+    assert found.finding is Finding.NEAR_TIE, found.sentence()
 
 
 def test_greedy_bits_are_few(smollm2: Model, gemma3: Model) -> None:
