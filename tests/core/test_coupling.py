@@ -278,7 +278,8 @@ def plain(key: int, position: int, probs: Probs, ids: Ids, count: int) -> list[i
 
 
 def law(seed: int, size: int, sharpness: float) -> Probs:
-    probs = np.exp(sharpness * np.random.default_rng(seed).normal(size=size))
+    scores = sharpness * np.random.default_rng(seed).normal(size=size)
+    probs = np.exp(scores - scores.max())
     return probs / probs.sum()
 
 
