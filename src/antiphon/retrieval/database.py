@@ -18,6 +18,7 @@ from antiphon.errors import UsageError
 
 _APPLICATION = 0x416E7470  # "Antp", in the header of the file
 _WAIT_S = 10.0
+_CACHE_KIB = 2**16
 _HEADER = b"SQLite format 3\x00"
 _CIPHERS = ("sqlcipher3.dbapi2", "pysqlcipher3.dbapi2")
 
@@ -127,7 +128,7 @@ class Database:
 
     def _set_up(self, schema: str, version: int, create: bool) -> None:
         empty = self._is_empty()
-        for setting in ("secure_delete = ON", "temp_store = MEMORY", "synchronous = NORMAL"):
+        for setting in ("secure_delete = ON", "temp_store = MEMORY", "synchronous = NORMAL", f"cache_size = -{_CACHE_KIB}"):
             self._connection.execute(f"PRAGMA {setting}")
         if create and empty:
             self._connection.execute("PRAGMA journal_mode = WAL")

@@ -31,6 +31,7 @@ LARGEST_IDF = 5.5
 _K1, _B = 1.2, 0.75
 _LENGTH = 100  # words of a passage of the background
 _LONGEST = 200
+_SURELY_SHORT = _LONGEST // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ def counted(taker: Words, passages: Sequence[tuple[int, str, str]]) -> Counted:
     ids = np.array([number for number, _, _ in passages], np.int64)
     entries = _entries(ids[where], lengths[where], times[0], times[1])
     bounds = np.flatnonzero(np.diff(terms, prepend=-1))
-    names = [stored(taker.names[number]) for number in terms[bounds].tolist()]
+    found_names = map(taker.names.__getitem__, terms[bounds].tolist())
+    names = [name if len(name) <= _SURELY_SHORT else stored(name) for name in found_names]
     parts = zip(bounds.tolist(), [*bounds[1:].tolist(), len(terms)], strict=True) if len(bounds) else ()
     packed = [entries[first:last].tobytes() for first, last in parts]
     order = sorted(range(len(names)), key=names.__getitem__)
@@ -86,7 +88,7 @@ def unpacked(data: bytes) -> Entries:
 
 def stored(word: str) -> str:
     """A word as a database keeps it, whose indexes take no long keys; a hash is no word, because of its #."""
-    if 4 * len(word) <= _LONGEST or len(data := word.encode()) <= _LONGEST:
+    if len(word) <= _SURELY_SHORT or len(data := word.encode()) <= _LONGEST:
         return word
     return "#" + hashlib.sha256(data).hexdigest()
 

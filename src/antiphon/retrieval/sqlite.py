@@ -180,11 +180,10 @@ class SqliteIndex:
         """Make these passages of a source findable, except for copies of passages that are."""
         between = numbers[0], numbers[-1], source
         rows = self._database.rows(_NEW, between)
-        first = rows[0][0] if rows else 0
         counted = postings.counted(self._words, rows)
         self._database.run_many("UPDATE passages SET counted = 1 WHERE id = ?", [(row[0],) for row in rows])
         self._database.run_many(
-            "INSERT INTO postings VALUES (?, ?, ?, ?)", ((term, source, first, data) for term, data in counted.postings)
+            "INSERT INTO postings VALUES (?, ?, ?)", ((term, source, data) for term, data in counted.postings)
         )
         added = len(rows), sum(counted.lengths), source
         self._database.run("UPDATE sources SET counted = counted + ?, all_words = all_words + ? WHERE id = ?", added)

@@ -7,8 +7,8 @@ SCORING, LEFTOVERS, EMBEDDER = "scoring", "leftovers", "embedder"
 """Names of facts: how words are counted; that deleted text is still to be erased; whose the vectors are."""
 
 _POSTINGS = """
-CREATE TABLE postings (term TEXT NOT NULL, source INTEGER NOT NULL, first INTEGER NOT NULL, entries BLOB NOT NULL,
-    PRIMARY KEY (term, source, first)) WITHOUT ROWID;
+CREATE TABLE postings (term TEXT NOT NULL, source INTEGER NOT NULL, entries BLOB NOT NULL);
+CREATE INDEX postings_by_term ON postings (term);
 CREATE INDEX postings_by_source ON postings (source);
 CREATE INDEX passages_by_digest ON passages (digest)
 """
@@ -25,7 +25,7 @@ CREATE INDEX passages_by_source ON passages (source);
 CREATE TABLE vectors (passage INTEGER PRIMARY KEY, vector BLOB NOT NULL);
 {_POSTINGS}
 """
-"""Of copies one passage is `counted`: it has postings and a vector, and is found. `first` is the first passage of a posting."""
+"""Of copies one passage is `counted`: it has postings and a vector, and is found."""
 
 _FROM_1 = f"""
 DROP TABLE words;

@@ -124,8 +124,10 @@ def _document(row: Any, number: int, name: str, field: str) -> Document | str:
 
 def _plain(row: dict[str, Any], names: tuple[str, ...]) -> str:
     """The first of these fields that is there, as text; nested ones as JSON."""
-    value = next((row[name] for name in names if row.get(name) is not None), "")
-    return value if isinstance(value, str) else _written(value)
+    for name in names:
+        if (value := row.get(name)) is not None:
+            return value if isinstance(value, str) else _written(value)
+    return ""
 
 
 def _written(value: Any) -> str:
