@@ -116,7 +116,7 @@ def figures(text: str) -> Iterator[re.Match[str]]:
     """What in a document is a figure."""
     plain = _CODE.sub(lambda match: re.sub(r"[^\n]", "\x00", match.group()), text)
     yield from _WITH_UNIT.finditer(plain)
-    for row in re.finditer(r"^\|.*\|$(?!\n\| ?-)", plain, re.MULTILINE):  # a heading is no figure
+    for row in re.finditer(r"^ *\|.*\|$(?!\n *\| ?-)", plain, re.MULTILINE):  # a heading is no figure
         yield from _CELL.finditer(plain, row.start(), row.end())
 
 
