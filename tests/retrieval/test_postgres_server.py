@@ -77,7 +77,7 @@ def test_many_may_make_it_at_once(library: Opener) -> None:
 
     def make(number: int) -> None:
         with library(embedder=LetterEmbedder(), create=True) as index:
-            index.put(source(str(number)), [passage("lion")])
+            index.put(source(str(number)), [passage(f"lion {number}")])
             index.embed(no_progress)
             made.append(number)
 
@@ -269,7 +269,7 @@ def test_the_command(
 
     assert "1 file added" in run("add", str(tmp_path))
     assert "Each zqxwvrt is long." in run("search", "which zqxwvrt?")
-    assert "scorer id  bm25 scaled=1000" in run("stats")
+    assert "scorer id  bm25 scaled=5.5" in run("stats")
     assert "lions.md" in run("list")
     assert "1 unchanged" in run("update")
     assert run("remove", str(tmp_path)) == "deleted 1 file\n"

@@ -471,6 +471,15 @@ def test_archives_that_are_made_to_harm(tmp_path: Path, name: str) -> None:
         assert words in complaint(tmp_path, name, packed(**dict.fromkeys(parts, data)))
 
 
+def test_a_document_of_too_many_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon.retrieval.documents.MAX_UNITS", 5)
+    assert "more than 5 lines: split it" in complaint(tmp_path, "a.txt", "x\n" * 6)
+    assert "more than 5 lines" in complaint(tmp_path, "a.md", "\n" * 9)
+    assert "more than 5 paragraphs" in complaint(tmp_path, "a.docx", word(*"abcdefg"))
+    assert "more than 5 paragraphs" in complaint(tmp_path, "a.html", "<p>x" * 9)
+    assert "more than 5 pages" in complaint(tmp_path, "a.pdf", pdf(*"abcdefg"))
+
+
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match="cannot be read"):
         list(read(tmp_path / "none.txt"))

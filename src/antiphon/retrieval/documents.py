@@ -12,6 +12,9 @@ Unit: TypeAlias = Literal["line", "page", "paragraph", "row"]
 MAX_TITLE = 300
 """Characters of a title and of a row's id at most: they are kept with each passage."""
 
+MAX_UNITS = 2_000_000
+"""Lines, pages or paragraphs of one document at most: where each begins is kept while it is cut."""
+
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -68,6 +71,7 @@ class Scroll:
     def write(self, text: str, number: int) -> None:
         """Append text that came from this line, page or paragraph."""
         if not self._numbers or self._numbers[-1] != number:
+            require_units(len(self._numbers), self.unit)
             self._starts.append(self._length)
             self._numbers.append(number)
         self._pieces.append(text)
@@ -77,6 +81,12 @@ class Scroll:
         """The document as written so far."""
         text = "".join(self._pieces)
         return Document(title, text, self.unit, tuple(self._starts) or (0,), tuple(self._numbers) or (1,), told=told)
+
+
+def require_units(count: int, unit: Unit) -> None:
+    """Raises DocumentError if a document has more of them than any that a person wrote."""
+    if count >= MAX_UNITS:
+        raise DocumentError(f"it has more than {MAX_UNITS:,} {unit}s: split it")
 
 
 def storable(text: str) -> str:

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from antiphon.retrieval.documents import Document, titled
+from antiphon.retrieval.documents import Document, require_units, titled
 from antiphon.retrieval.options import Reading
 from antiphon.retrieval.readers.decoding import decoded, read_whole
 
@@ -86,5 +86,6 @@ def _heading(text: str) -> str:
 
 
 def _lines(title: str, text: str) -> Document:
+    require_units(text.count("\n"), "line")
     starts = [0, *(match.end() for match in re.finditer("\n", text))]
     return Document(title, text, "line", starts, range(1, len(starts) + 1))
