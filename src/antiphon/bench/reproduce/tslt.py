@@ -158,7 +158,7 @@ class Report:
 
 def run(plan: Plan) -> Report:
     """Measure what is not kept yet. Raises one of `antiphon.errors`."""
-    size = SIZES[plan.scale]
+    size, settings = SIZES[plan.scale], plan.settings("tslt")  # now, for the code may be another when all is done
     prompts = read_prompts(plan.data / TEXT, size.prompts)
     with working(plan) as lab:
         cuts = measure(lab, plan.data / TEXT, size.texts, size.positions)
@@ -170,7 +170,7 @@ def run(plan: Plan) -> Report:
         fastest = ratio([timings[ask, links[-1]].decoding for ask in alone]).mean
         ratios = tuple(_ratios(asks, timings, size.rates))
         extreme = _extreme(lab, read_prompts(plan.data / TEXT, size.deciding), size)
-    return Report(plan.settings("tslt"), size.prompts, size.tokens, cuts, speeds, ratios, extreme, fastest)
+    return Report(settings, size.prompts, size.tokens, cuts, speeds, ratios, extreme, fastest)
 
 
 def _ratios(asks: Asked, timings: Timed, rates: Sequence[float]) -> Iterator[Ratio]:

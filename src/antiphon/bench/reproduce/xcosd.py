@@ -129,13 +129,14 @@ class _Comparison:
     asked: Sequence[Asked]
 
     def report(self) -> Report:
+        settings = self.plan.settings("x-cosd")  # now, for the code may be another when all is done
         links = [f"x-cosd@{rate:g}" for rate in self.size.rates]
         self.lab.takes(self._all())  # first, so that the bar shows all of it
         far = self._far()
         timings = self.lab.timings([one.by(entrant, self.size.tokens) for one in self._long() for entrant in TIMED], links)
         near = Along(self._timed(timings, dict(zip(self.size.rates, links, strict=True))))
         return Report(
-            settings=self.plan.settings("x-cosd"),
+            settings=settings,
             vocabularies=self._vocabularies(),
             questions_by_length=len(self._some(self.size.by_length)),
             questions={task.name: sum(one.task is task for one in self.asked) for task in self.tasks},
