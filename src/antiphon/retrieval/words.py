@@ -123,10 +123,8 @@ class Words:
 
     def _stems(self, latin: Sequence[str]) -> list[str]:
         self._memory.execute("INSERT INTO words (words) VALUES ('delete-all')")
-        self._memory.execute("BEGIN")
-        self._memory.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(latin))
-        self._memory.execute("COMMIT")
-        found = self._memory.execute("SELECT term FROM found ORDER BY doc")
+        self._memory.execute("INSERT INTO words (rowid, word) VALUES (1, ?)", (" ".join(latin),))
+        found = self._memory.execute("SELECT term FROM found ORDER BY offset")
         return [stem or word for (stem,), word in zip(found, latin, strict=True)]
 
 
