@@ -249,7 +249,7 @@ def test_passes_that_read_other_tokens_are_a_fault(monkeypatch: pytest.MonkeyPat
 
 def test_an_answer_that_ends_where_the_other_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def shorter(result: Result) -> Result:
-        del result.answer.numbers[-1]
+        del result.answer.written[-1]
         return result
 
     (found,) = findings(asking("dssd", GREEDY), 1, shorter)

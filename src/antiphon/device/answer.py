@@ -30,6 +30,8 @@ class Answer:
 
     def __init__(self, common: CommonVocabulary, stop: Sequence[str], started: float) -> None:
         self.numbers: list[int] = []
+        self.written: list[int] = []
+        """Its tokens with those of a stop string, up to the one that completes it."""
         self.text = ""
         self.exact: bool | None = None
         """Whether it is what an exact method would have written; None where that is a matter of the method alone."""
@@ -78,6 +80,8 @@ class Answer:
 
     def _take(self, token: Emitted) -> list[Piece]:
         self.numbers.append(token.number)
+        if not self.stopped:
+            self.written.append(token.number)
         self._last = token.kind
         return self._show(self._bytes(token.number), token.kind)
 

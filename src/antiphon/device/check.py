@@ -107,18 +107,18 @@ def require_checkable(request: Request) -> None:
 
 
 async def check(device: Device, request: Request, result: Result, connection: Connection) -> Check:
-    """Run `cloud` beside a finished answer and compare, token for token."""
+    """Run `cloud` beside a finished answer and compare, token for token, those of a stop string included."""
     alone = replace(request, method="cloud", options=NoOptions(), seed=result.seed)
     reference = await device.generate(alone, connection)
-    index = first_difference(result.answer.numbers, reference.answer.numbers)
+    index = first_difference(result.answer.written, reference.answer.written)
     if index is None:
         return Check(Finding.EQUAL)
-    ours, theirs = (answer.numbers[index : index + 1] for answer in (result.answer, reference.answer))
+    ours, theirs = (answer.written[index : index + 1] for answer in (result.answer, reference.answer))
     if not ours or not theirs:
         return Check(Finding.FAULT, index, "one answer ends where the other goes on")
     shared = result.shared or reference.shared
     options = find(request.method).options() if request.options is None else request.options
-    prefix, width = tuple(reference.answer.numbers[:index]), most_drafts(options) + 1
+    prefix, width = tuple(reference.answer.written[:index]), most_drafts(options) + 1
     question = Question(prefix, (ours[0], theirs[0]), width, REREAD, SILENT if shared else 0, result.session)
     seen, closed = await _asked(connection, alone, question)
     return judged(question, seen, index, shared=shared or closed.shared, resumed=result.answer.resumed > 0)
