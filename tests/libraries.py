@@ -19,6 +19,8 @@ CANARY = "zanzibar vermilion quokka"
 PRIVATE = {"Diary": f"The old mill in our village burned down in 1911, writes {CANARY}.", "Cellar": "The cellar keeps apples."}
 PUBLIC = {"Mills": "A mill grinds grain; many a mill burned down in dry summers.", "Tides": "The moon raises the tides."}
 OTHER = {"Fires": "A fire burned in the mill of the next village, too."}
+LONG = {str(year): f"The mill of {year} burned down. " + 140 * ("#" * 38 + " ") for year in (1711, 1811)}
+"""Each is more than the context of a toy has room for."""
 QUESTION = "when has the mill burned down"
 
 

@@ -26,7 +26,7 @@ from antiphon.methods.mixture_options import MixtureOptions
 from antiphon.retrieval.index import Found
 from antiphon.retrieval.sqlite import SqliteIndex
 from antiphon.retrieval.weights import BM25_TEMPERATURE, COSINE_TEMPERATURE
-from libraries import OTHER, PRIVATE, PUBLIC, QUESTION, make_library, serving_command, serving_toy, toy
+from libraries import LONG, OTHER, PRIVATE, PUBLIC, QUESTION, make_library, serving_command, serving_toy, toy
 from tinyembedder import make_embedder
 
 ASK = [sys.executable, "-m", "antiphon", "ask"]
@@ -37,7 +37,7 @@ MARKS = ("local", "certain", "confirmed", "changed")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Libraries: of the device, of two clouds, and one that is empty."""
     folder = tmp_path_factory.mktemp("libraries")
-    for name, documents in (("private", PRIVATE), ("public", PUBLIC), ("other", OTHER), ("empty", {})):
+    for name, documents in (("private", PRIVATE), ("public", PUBLIC), ("other", OTHER), ("long", LONG), ("empty", {})):
         make_library(folder / f"{name}.db", documents)
     return folder
 
@@ -118,6 +118,20 @@ def test_an_answer_with_its_marks_and_sources(folder: Path, asked: Asking, other
         r"\(weight 0.\d\d\), ended by (end|length), seed 3\n",
         err,
     )
+
+
+def test_passages_that_do_not_fit_are_told_of_both_ends(folder: Path, asked: Asking) -> None:
+    with serving_command("--model", "toy-cloud", "--library", str(folder / "long.db")) as (url, _):
+        out, err = asked("--json", *PATIENT, QUESTION, clouds=(url,))
+        passages = json.loads(out.splitlines()[-1])["passages"]
+        assert passages["left_out"] == {"device": 0, url: 2}
+        assert passages["clouds"] == {url: 0}
+        assert f", 2 more of those at {url} did not fit its model's context (--max-tokens), " in err
+        assert "of yours did not" not in err
+        _, err = asked(*PATIENT, "--library", str(folder / "long.db"), QUESTION, clouds=(url,))
+        assert (
+            ", 2 more of yours did not fit its model's context (--context, or a library with fewer --words), 2 more of" in err
+        )
 
 
 def test_the_library_is_searched_once(folder: Path, asked: Asking, cloud: str, monkeypatch: pytest.MonkeyPatch) -> None:

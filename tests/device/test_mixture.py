@@ -307,8 +307,8 @@ class Wrong:
     "messages",
     [
         (m.Passages(("passage",)),),
-        (m.Retrieved(1, 0.0), m.Retrieved(1, 0.0)),
-        (m.Retrieved(1, 0.0), m.Evidence(0, 0, b"")),
+        (m.Retrieved(1, 0.0, 0), m.Retrieved(1, 0.0, 0)),
+        (m.Retrieved(1, 0.0, 0), m.Evidence(0, 0, b"")),
         (m.Tokens(b""),),
     ],
 )

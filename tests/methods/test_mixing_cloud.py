@@ -271,7 +271,7 @@ def test_a_device_cannot_send_what_a_cloud_sends() -> None:
     async def run() -> None:
         async with world(4).ends() as (_, connections):
             session = await connections[0].open(opening())
-            for message in (m.Evidence(0, 0, b""), m.Supplement(0, 0, b""), m.Retrieved(1, 0.0), m.Passages(("private",))):
+            for message in (m.Evidence(0, 0, b""), m.Supplement(0, 0, b""), m.Retrieved(1, 0.0, 0), m.Passages(("private",))):
                 with pytest.raises(ProtocolError, match="out of turn"):
                     await session.send(message)
             await session.cancel()

@@ -177,10 +177,10 @@ def other_step(by: int) -> dict[str, Callable[[int], int]]:
 
 
 FAULTS: dict[str, Callable[[int, Message], "list[Message] | None"]] = {
-    "weight that is no number": at(0, m.Retrieved(2, math.nan)),
-    "weight beyond all numbers": at(0, m.Retrieved(2, math.inf)),
-    "weight twice": at(1, m.Retrieved(2, 0.0)),
-    "evidence before the weight": at(0, m.Evidence(0, 0, bytes(40)), m.Retrieved(2, 0.0)),
+    "weight that is no number": at(0, m.Retrieved(2, math.nan, 0)),
+    "weight beyond all numbers": at(0, m.Retrieved(2, math.inf, 0)),
+    "weight twice": at(1, m.Retrieved(2, 0.0, 0)),
+    "evidence before the weight": at(0, m.Evidence(0, 0, bytes(40)), m.Retrieved(2, 0.0, 0)),
     "an epoch to come": changed(3, epoch=lambda epoch: epoch + 1),
     "epochs to come for ever": lambda number, message: [
         m.Evidence(message.epoch + 7, message.step, message.payload) if isinstance(message, m.Evidence) else message

@@ -23,7 +23,7 @@ END = 99
 def line(*, interval: int = 4, **options: Any) -> tuple[CloudLine, Transcript]:
     transcript = Transcript(frozenset({END}), 64)
     found = CloudLine(0, transcript, CODEC, MixtureOptions(**options), dense=False, interval=interval)
-    found.take(Retrieved(2, 0.5), 0.0)
+    found.take(Retrieved(2, 0.5, 0), 0.0)
     return found, transcript
 
 
@@ -88,7 +88,7 @@ def test_evidence_out_of_order_is_refused(step: int) -> None:
 def test_a_weight_that_is_none(weight: float) -> None:
     found = CloudLine(0, Transcript(frozenset(), 4), CODEC, MixtureOptions(), dense=False, interval=1)
     with pytest.raises(ProtocolError):
-        found.take(Retrieved(1, weight), 0.0)
+        found.take(Retrieved(1, weight, 0), 0.0)
     assert not found.takes_part
 
 

@@ -162,7 +162,7 @@ REPORTS = [CODEC.report(Report({token: 100}, 300)) for token in range(4)]
 def line(tokens: int = 8, **options: Any) -> tuple[CloudLine, Transcript]:
     transcript = Transcript(frozenset({99}), tokens)
     found = CloudLine(0, transcript, CODEC, MixtureOptions(**options), dense=False, interval=4)
-    found.take(m.Retrieved(2, 0.5), 0.0)
+    found.take(m.Retrieved(2, 0.5, 0), 0.0)
     return found, transcript
 
 

@@ -135,7 +135,7 @@ def sample(kind: type) -> m.Message:
         m.Pong: m.Pong(b"1234"),
         m.Retry: m.Retry(1),
         m.Resampling: m.Resampling(1, b"more"),
-        m.Retrieved: m.Retrieved(2, 1.25),
+        m.Retrieved: m.Retrieved(2, 1.25, 0),
         m.Passages: m.Passages(("a passage", "another")),
         m.Evidence: m.Evidence(1, 4, b"scores"),
         m.Ask: m.Ask(1, 4, b"tokens"),

@@ -42,7 +42,7 @@ SAMPLES: dict[type, m.Message] = {
         m.Pong(b"1234"),
         m.Retry(1),
         m.Resampling(1, b"more"),
-        m.Retrieved(2, 1.25),
+        m.Retrieved(2, 1.25, 0),
         m.Passages(("a passage",)),
         m.Evidence(0, 1, b"scores"),
         m.Ask(0, 1, b"tokens"),

@@ -42,7 +42,7 @@ def summary(figures: Mapping[str, Any]) -> str:
         f"{speed:.1f} tokens/s" if speed else "",
         f"waited {figures['waited_s']:.2f} s",
         f"passages: {_passages(figures)}",
-        _left_out(figures["passages"]["left_out"]),
+        *(_left_out(end, count) for end, count in figures["passages"]["left_out"].items()),
         "a cloud was lost on the way" if figures["lost"] else "",
         f"ended by {figures['finish_reason']}",
         f"seed {figures['seed']}",
@@ -61,10 +61,12 @@ def _passages(figures: Mapping[str, Any]) -> str:
     return ", ".join(_counted(end, count, figures["weights"]) for end, count in counts.items())
 
 
-def _left_out(count: int) -> str:
-    return (
-        f"{count} more of yours did not fit the model's context (--context, or a library with fewer --words)" if count else ""
+def _left_out(end: str, count: int) -> str:
+    """The note about passages that the model of an end has no room for."""
+    whose, ways = (
+        ("yours", "--context, or a library with fewer --words") if end == HERE else (f"those at {end}", "--max-tokens")
     )
+    return f"{count} more of {whose} did not fit its model's context ({ways})" if count else ""
 
 
 def _counted(end: str, count: int | None, weights: Mapping[str, float]) -> str:
@@ -87,7 +89,7 @@ def _sources(request: Request, ends: Mixing, result: Result) -> dict[str, Any]:
     weighed = issubclass(MIXTURES[request.method].device, MixingDevice)
     weights = dict(zip(masses, weights_of(list(masses.values())), strict=True)) if weighed else {}
     counts = {url: ends.found[url].passages if url in ends.found else None for url in ends.clouds}
-    left_out = looked.left_out if looked else 0
+    left_out = {HERE: looked.left_out if looked else 0} | {url: said.left_out for url, said in ends.found.items()}
     return {"passages": {HERE: own, "clouds": counts, "left_out": left_out}, "weights": weights}
 
 

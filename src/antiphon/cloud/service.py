@@ -123,7 +123,7 @@ class Cloud:
                 chance = PhiloxChance(answer_key(opening.seed, opening.prompt, chat=opening.chat))
                 side = CloudSide(common, transcript, chance, verifier, spare=drafts, recorded=recorded)
                 if looked is not None:
-                    side.mixing = CloudMixing(looked.log_mass, opening.sampling.temperature > 0, looked.passages)
+                    side.mixing = _mixing(looked, opening)
                 assert method.cloud is not None  # only such methods are offered
                 half = method.cloud(side, options).run()
                 with self._under_way(Answering(method, half, verifier, len(prompt))) as answering:
@@ -213,6 +213,10 @@ class Cloud:
             raise UsageError(f"{sentence}: choose a smaller ahead")
         if self._reserved + cells > room or self._reserved_bytes + scores > SCORES_BYTES:
             raise CapacityError("the cloud is full at the moment: try again shortly")
+
+
+def _mixing(looked: Looked, opening: Open) -> CloudMixing:
+    return CloudMixing(looked.log_mass, opening.sampling.temperature > 0, looked.passages, looked.left_out)
 
 
 def _check_committed(opening: Open, common: CommonVocabulary) -> None:

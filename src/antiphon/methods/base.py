@@ -12,6 +12,7 @@ from antiphon.methods.effects import Finish, Half, Step
 from antiphon.methods.lengths import Lengths
 from antiphon.methods.verifier import Verifier
 from antiphon.vocabulary import CommonVocabulary
+from antiphon.wire.messages import Retrieved
 
 
 class Transcript:
@@ -66,11 +67,16 @@ class DeviceMixing:
 
 @dataclass(frozen=True, slots=True)
 class CloudMixing:
-    """What the cloud found in its library, and whether tokens are sampled."""
+    """What the cloud found in its library, and whether tokens are sampled. left_out: passages for which there is no room."""
 
     log_mass: float
     sampled: bool
     passages: tuple[str, ...]
+    left_out: int = 0
+
+    def retrieved(self) -> Retrieved:
+        """What the device is told of it."""
+        return Retrieved(len(self.passages), self.log_mass, self.left_out)
 
 
 @dataclass(slots=True)

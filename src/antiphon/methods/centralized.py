@@ -46,7 +46,7 @@ class SharingCloud:
 
     def run(self) -> Half:
         """Send them, and wait for the device to be done."""
-        yield Send(Retrieved(len(self._mixing.passages), self._mixing.log_mass))
+        yield Send(self._mixing.retrieved())
         yield Send(Passages(self._mixing.passages))
         while True:
             yield Receive()

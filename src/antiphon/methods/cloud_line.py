@@ -74,7 +74,7 @@ class CloudLine:
     def take(self, message: Message, now: float) -> None:
         """Take a message in. Raises ProtocolError for one that cannot be."""
         match message:
-            case Retrieved(_, log_mass) if self.log_mass is None and log_mass < math.inf:
+            case Retrieved(log_mass=log_mass) if self.log_mass is None and log_mass < math.inf:
                 self.log_mass = log_mass
             case Supplement():
                 self._take_supplement(message)

@@ -16,7 +16,7 @@ from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudMixing, CloudSide
 from antiphon.methods.effects import Half, Receive, Send
 from antiphon.methods.mixture_options import MixtureOptions
-from antiphon.wire.messages import Ask, Evidence, Message, Progress, Realign, Retrieved, Supplement
+from antiphon.wire.messages import Ask, Evidence, Message, Progress, Realign, Supplement
 from antiphon.wire.scores import ScoreCodec
 
 KEPT = 8
@@ -62,7 +62,7 @@ class EvidenceCloud:
 
     def run(self) -> Half:
         """Work ahead, answer, follow."""
-        yield Send(Retrieved(len(self._mixing.passages), self._mixing.log_mass))  # the prompt is read with the first step
+        yield Send(self._mixing.retrieved())  # the prompt is read with the first step
         while True:
             message = yield Receive(0.0 if self._may_step() else None)
             if message is None:

@@ -211,10 +211,14 @@ class Resampling(msgspec.Struct, frozen=True, array_like=True, tag=23, forbid_un
 
 
 class Retrieved(msgspec.Struct, frozen=True, array_like=True, tag=24, forbid_unknown_fields=True):
-    """Cloud: I found so many passages for the prompt, and this is the logarithm of what they weigh together."""
+    """Cloud: I found so many passages for the prompt, and this is the logarithm of what they weigh together.
+
+    left_out: how many more I found, for which the model that reads them has no room.
+    """
 
     passages: Count
     log_mass: float
+    left_out: Count
 
 
 class Passages(msgspec.Struct, frozen=True, array_like=True, tag=25, forbid_unknown_fields=True):
