@@ -8,7 +8,7 @@ import pytest
 from antiphon.config import SamplingParams
 from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits, process
-from antiphon.core.shift import MOST, least_shift
+from antiphon.core.shift import MOST, farthest, least_shift
 
 GREEDY = SamplingParams(temperature=0)
 IDS = np.arange(6, dtype=np.int32)
@@ -72,3 +72,12 @@ def test_the_shift_that_is_told_decides(params: SamplingParams) -> None:
         shifts = [np.where(wanted == IDS, 1.0, np.where(winner == IDS, -1.0, rest)) for rest in (-1.0, 0.0, 1.0)]
         rows = [(logits + found * one).astype(np.float32) for one in shifts]
         assert any(PhiloxChance(5).race(0, IDS).winner(process(row, params)) == wanted for row in rows)
+
+
+def test_how_far_two_readings_are_apart() -> None:
+    """What both rule out is no difference, and what one alone does is one without bound."""
+    first, ruled_out = np.float32([1.0, 2.0, -np.inf]), np.float32([-np.inf, 2.0, -np.inf])
+    assert farthest(first, first) == 0.0
+    assert farthest(first, np.float32([1.5, 1.0, -np.inf])) == 1.0
+    assert farthest(first, ruled_out) == farthest(ruled_out, first) == math.inf
+    assert farthest(ruled_out, ruled_out) == 0.0

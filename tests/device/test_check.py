@@ -146,6 +146,19 @@ def test_noise_of_the_whole_history_is_a_near_tie(monkeypatch: pytest.MonkeyPatc
     assert {one.finding for one in found} == {Finding.NEAR_TIE}
 
 
+@pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
+def test_tokens_that_the_model_rules_out_hide_no_noise_and_are_none(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def watch(_: ToyContext, logits: Logits, width: int) -> Logits:
+        noisy = moved(logits, SHIFT if width > 1 else 0.0)
+        noisy[..., 200:210] = -np.inf
+        return noisy
+
+    disturb(watch, monkeypatch)
+    for one in differing(findings(asking(method, SamplingParams()), 8)):
+        assert one.finding is Finding.NEAR_TIE, one.sentence()
+        assert (one.moved, one.noise) == (pytest.approx(SHIFT, abs=1e-3),) * 2
+
+
 def test_no_noise_no_difference() -> None:
     assert all(one.equal for one in findings(asking("dssd", GREEDY), 3))
 

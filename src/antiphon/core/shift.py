@@ -18,6 +18,14 @@ _DIRECTIONS = ((1, -1, -1), (1, -1, 0), (1, -1, 1))
 """How the wanted token moves, the other one, and all the rest: with them up the other one drops out of a truncated law."""
 
 
+def farthest(first: Logits, second: Logits) -> float:
+    """By how much two readings differ in a logit at most: by nothing where both rule it out, without bound where one does."""
+    with np.errstate(invalid="ignore"):  # -inf less -inf
+        apart = np.abs(first - second)
+    apart[first == second] = 0.0
+    return float(apart.max())
+
+
 def least_shift(logits: Logits, wanted: int, other: int, wins: Callable[[Logits], bool]) -> float:
     """The least shift of every logit, up or down, by which `wanted` wins instead of `other`; infinite above MOST.
 

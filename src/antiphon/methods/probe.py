@@ -12,12 +12,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from antiphon.config import NoOptions, SamplingParams
 from antiphon.core.distributions import Logits, process
 from antiphon.core.rounding import exactly
-from antiphon.core.shift import least_shift
+from antiphon.core.shift import farthest, least_shift
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import Finish, Half, Now, Receive, Send, Step, expect
@@ -102,7 +100,7 @@ class ProbeCloud:
     ) -> Probed:
         seen = [self._seen(row, question) for row in (plain, plain if again is None else again)]
         winners, laws = (seen[0][0], seen[1][0]), (seen[0][1], seen[1][1])
-        moved = 0.0 if again is None else float(np.abs(again - plain).max())
+        moved = 0.0 if again is None else farthest(again, plain)
         made, shift = again is not None, self._shift(question, plain)
         return Probed(tuple(shares), winners, *laws, recorded, made, shift, moved, noise)
 
@@ -153,7 +151,7 @@ def _noise(verifier: Verifier, question: Question, rows: Sequence[Logits]) -> Ge
 
     def compare(row: Logits, position: int) -> None:
         if position >= skipped:
-            found.append(float(np.abs(row - rows[position - skipped]).max()))
+            found.append(farthest(row, rows[position - skipped]))
 
     other = verifier.afresh(reread)
     yield from other.prefill()
