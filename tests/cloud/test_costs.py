@@ -1,6 +1,7 @@
 """What one device can cost a cloud is bounded before it is spent: in bytes, in entries, in time of the model's thread."""
 
 import asyncio
+import time
 
 import msgspec
 import pytest
@@ -167,6 +168,7 @@ SENTENCES = [
         "the prompt has 3/4 of its bytes; see https://example.org/a/b",
         "the prompt has 3/4 of its bytes; see https://example.org/a/b",
     ),
+    ("the folder /srv/private/docs/ is locked", "the folder docs/ is locked"),
     ("x" * 5000, "x" * 4096),
 ]
 
@@ -174,6 +176,14 @@ SENTENCES = [
 @pytest.mark.parametrize(("sentence", "crosses"), SENTENCES)
 def test_what_crosses_names_no_folder_and_no_database(sentence: str, crosses: str) -> None:
     assert told(UsageError(sentence), ToyModel(toy_pieces(), name="/home/someone/x.gguf")) == crosses
+
+
+@pytest.mark.parametrize("written", [" /", "/ ", "~/ ", " /a/ ", "/a/b ", "C:\\ ", " postgres://", "/" + "a" * 50 + " "])
+def test_a_refusal_of_whatever_a_device_wrote_takes_no_time(written: str) -> None:
+    """The sentence quotes a wrong option, which is as long as a frame."""
+    began = time.process_time()
+    told(UsageError(f"expansion must be numbers, not {written * (10**5 // len(written)) + ' '!r}"), named_toy("toy-cloud"))
+    assert time.process_time() - began < 5.0
 
 
 def test_a_prompt_of_blanks_is_answered_beside_others() -> None:

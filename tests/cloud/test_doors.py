@@ -177,6 +177,50 @@ def test_a_connection_that_never_asks_is_ended() -> None:
     asyncio.run(asyncio.wait_for(run(), 60))
 
 
+UPGRADE = (
+    b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
+ENDLESS = {
+    "questions one behind the other": b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 1000,
+    "a request with a body": UPGRADE + b"Content-Length: 1000000\r\n\r\n",
+    "a request of many headers": UPGRADE + b"X: y\r\n" * 1000 + b"\r\n",
+    "a request of a long header": UPGRADE + b"X: " + b"y" * 20_000 + b"\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("asked", ENDLESS.values(), ids=ENDLESS)
+def test_whoever_asks_without_end_is_at_work_for_one_answer(asked: bytes) -> None:
+    async def run() -> None:
+        cloud = Cloud(named_toy("toy-cloud"))
+        async with serving(cloud, ServeConfig(port=0, connections=4)) as url:
+            held = [await asyncio.to_thread(silent, url) for _ in range(4)]
+            for one in held:
+                one.settimeout(20)
+                one.sendall(asked)
+            assert await asyncio.to_thread(held[0].recv, 9) == b"HTTP/1.1 "
+            async with toy_device(url) as (device, connection):
+                assert (await device.generate(request(), connection)).tokens > 0
+            for one in held:
+                with contextlib.suppress(ConnectionError):
+                    while await asyncio.to_thread(one.recv, 10_000):
+                        pass
+                one.close()
+        cloud.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_a_text_that_is_none_is_refused_as_another_is(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> bytes:
+        async with toy_cloud() as url, dial_raw(url, compression=None, proxy=None) as socket:
+            await socket.send(b"\xff\xff", text=True)
+            return await socket.recv(decode=False)
+
+    assert b"frames are binary, this one is text" in asyncio.run(asyncio.wait_for(run(), 60))
+    assert not caplog.records
+
+
 def test_a_cloud_whose_devices_are_all_at_work_says_that_it_is_full() -> None:
     async def run() -> None:
         from antiphon.errors import LinkError

@@ -102,9 +102,10 @@ class Application:
     async def _answer_health(self, request: Request) -> JSONResponse:
         body = {"model": public_name(self.cloud.model), "connections": len(self._connections)}
         state, why = await self._health.state()
+        headers = {"Connection": "close"}  # as `Arrival` does after every answer
         if state is State.FAILING:
-            return JSONResponse({"status": state.value, "why": why, **body}, 503)
-        return JSONResponse({"status": state.value, **body})
+            return JSONResponse({"status": state.value, "why": why, **body}, 503, headers)
+        return JSONResponse({"status": state.value, **body}, headers=headers)
 
 
 class _Server(uvicorn.Server):

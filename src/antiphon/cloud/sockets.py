@@ -72,6 +72,11 @@ class Arrival(H11Protocol):
         self._doors.leave(self)
         super().connection_lost(exc)
 
+    def on_response_complete(self) -> None:
+        """One answer, and no more: whoever asked without end would always be at work."""
+        self.server_state.total_requests += 1
+        self.transport.close()
+
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         """Go on as a `DeviceSocket`."""
         self._upgraded = True
@@ -112,7 +117,7 @@ class DeviceSocket(WebSocketsSansIOProtocol):
         self._doors, self._frame_bytes = config.doors, config.frame_bytes
         self.close_timeout = self._doors.config.patience.close
         self.why_lost, self._begun = "it went away", 0
-        self.has_sessions: Callable[[], bool] = lambda: True  # until the application says how to tell
+        self.has_sessions: Callable[[], bool] = lambda: False  # until the application says how to tell
         self._pulse = Pulse(self.transport, self._doors.config.patience.lost, self._ping, self._lost)
         former = self.transport.get_protocol()
         if isinstance(former, Arrival):
@@ -129,6 +134,8 @@ class DeviceSocket(WebSocketsSansIOProtocol):
         self._pulse.heard()
         self._begun += len(data)
         super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_initiated:
+            self._refuse(HTTPStatus.BAD_REQUEST, "this is no request that begins a WebSocket: connect with `antiphon`")
         if not self.transport.is_closing():
             self._doors.begun(self, self._begun if self._begun > SMALL_BYTES else 0)
 
@@ -156,9 +163,7 @@ class DeviceSocket(WebSocketsSansIOProtocol):
             if not self.close_sent:
                 self.scope["extensions"][EXTENSION] = self  # type: ignore[assignment]
             return
-        self.handshake_complete = self.close_sent = True
-        self.transport.write(_plain(HTTPStatus.FORBIDDEN, why))
-        self.transport.close()
+        self._refuse(HTTPStatus.FORBIDDEN, why)
 
     def handle_cont(self, event: Frame) -> None:
         """Take a fragment; there are only so many in a message."""
@@ -169,6 +174,8 @@ class DeviceSocket(WebSocketsSansIOProtocol):
     def send_receive_event_to_app(self) -> None:
         """A message is whole."""
         self._begun = 0
+        if self.curr_msg_data_type == "text":
+            self.frames = [b""]  # it is refused whatever it says, and may not even be text
         super().send_receive_event_to_app()
 
     def handle_ping(self) -> None:
@@ -190,6 +197,12 @@ class DeviceSocket(WebSocketsSansIOProtocol):
     def dismiss(self) -> None:
         """End it at once."""
         self.transport.abort()
+
+    def _refuse(self, status: HTTPStatus, why: str) -> None:
+        """Say why it does not come in."""
+        self.handshake_complete = self.close_sent = True
+        self.transport.write(_plain(status, why))
+        self.transport.close()
 
     def _ping(self) -> None:
         if self.handshake_complete and not self.close_sent and not self.transport.is_closing():
