@@ -6,13 +6,17 @@ BIN := .venv/bin
 READY := .venv/.ready
 MODELS := .venv/.models
 
-.PHONY: demo test test-fast check format lint types imports picture figures clean
+.PHONY: demo test test-fast test-slow check format lint types imports picture figures clean
 
 demo: $(MODELS)
 	@$(BIN)/antiphon demo
 
 test: $(MODELS)
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -m "not slow"
+
+# What takes longer: sweeps, storms, reports, and most of what runs on the real models.
+test-slow: $(MODELS)
+	@$(BIN)/python -m pytest -m slow
 
 test-fast: $(READY)
 	@$(BIN)/python -m pytest -m "not model and not slow"
