@@ -1,5 +1,6 @@
 """A cloud that is none: it greets, opens a session, and then does as it likes."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -37,7 +38,17 @@ async def fake_cloud(script: Script, send_vocabulary: Script | None = None) -> A
             await socket.send(frame(0, m.CommonReady()))
             await socket.recv()
             await socket.send(frame(1, m.Opened(3)))
-            await script(socket)
+            await _while_open(socket, script)
 
     async with serve_raw(serve, "127.0.0.1", 0, compression=None, ping_interval=None, close_timeout=0.1) as server:
         yield f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def _while_open(socket: ServerConnection, script: Script) -> None:
+    """Nobody waits for a script whose device has gone."""
+    played, gone = asyncio.ensure_future(script(socket)), asyncio.ensure_future(socket.wait_closed())
+    try:
+        await asyncio.wait({played, gone}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        played.cancel()
+        gone.cancel()

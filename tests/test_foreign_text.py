@@ -83,7 +83,7 @@ def test_names_that_a_cloud_gives_itself_do_not_steer_it_either(tmp_path: Path) 
         await socket.send(frame(0, m.VocabularyPart(0, 1, known.pack())))
         await socket.recv()
         await socket.send(frame(0, m.CommonReady()))
-        await asyncio.sleep(20)
+        await socket.wait_closed()
 
     async def run() -> bytes:
         async with serve_raw(serve, "127.0.0.1", 0, compression=None) as server:

@@ -76,6 +76,12 @@ def lines(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def settled(rows: object) -> list[dict]:
+    """Without what hangs on the clock: how much more `cloud` streams before it hears of a stop string."""
+    assert isinstance(rows, list)
+    return [{key: row[key] for key in row if (row["method"], key) != ("cloud", "downlink_bits_per_token")} for row in rows]
+
+
 def test_rows_are_spread_and_more_rows_keep_the_earlier_ones() -> None:
     for size in (1, 2, 3, 60, 400, 456, 1770):
         assert sorted(spread(size, size)) == list(range(size))
@@ -124,10 +130,10 @@ def test_a_run_that_was_stopped_goes_on(
     assert len(lines(results)) == 5
     with results.open("ab") as file:
         file.write(b'{"settings":{"versi')
-    assert run(plan(tmp_path), QUIET).as_json() == whole.as_json()
+    assert settled(run(plan(tmp_path), QUIET).as_json()["methods"]) == settled(whole.as_json()["methods"])
     assert "it is written again" in " ".join(capsys.readouterr().err.split())
     assert written == asked
-    assert results.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert settled(lines(results)) == settled(lines(tmp_path / "whole.jsonl"))
 
 
 def test_a_finished_run_starts_nothing_and_grows_by_what_is_new(

@@ -131,7 +131,7 @@ class Device:
         if model is None:
             raise UsageError(f"the method {method.name} drafts on the device: give --model")
         chat = request.chat and model.chat_template is not None  # a drafter without a template drafts from the bare prompt
-        room = model.context_length - request.max_tokens
+        room = _room(model, request)
         form: Any = None if looked is None else request.options.form
         if looked is not None:
             prompt = await self.worker.run(lambda: prompt_ids(model, context(looked.passages, request.prompt, form), chat=chat))
@@ -157,7 +157,7 @@ class Device:
         found = await self.worker.run(lambda: self.worker.searched(lambda: look(library, request.prompt, options.kept)))
         if model is None:
             return found
-        chat, room = request.chat and model.chat_template is not None, model.context_length - request.max_tokens
+        chat, room = request.chat and model.chat_template is not None, _room(model, request)
         fits, _ = await self.worker.run(lambda: fitted(model, found, request.prompt, options.form, chat, room))
         return fits
 
@@ -194,6 +194,11 @@ def require_clouds(method: Method, count: int) -> None:
     """Raise UsageError if these are more clouds than the method works with."""
     if count > 1 and (method.one_cloud or not method.mixes):
         raise UsageError(f"the method {method.name} works with one cloud, not with {count}")
+
+
+def _room(model: Model, request: Request) -> int:
+    """Tokens that a prompt may have before an answer whose last token nobody reads."""
+    return model.context_length - max(0, request.max_tokens - 1)
 
 
 def _with_options(request: Request, method: Method) -> Request:

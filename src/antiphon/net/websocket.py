@@ -178,7 +178,7 @@ def _refused(url: str, response: Response) -> str:
         case 401 | 407:
             return f"{url} asks who you are (HTTP {code}): give its user name and password as wss://USER:PASSWORD@HOST"
         case 403:
-            return f"{url} refuses this device (HTTP 403): {said or 'ask who runs it'}"
+            return f"{url} refuses this device (HTTP 403): {said or 'it lets nobody in, or is no Antiphon cloud'}"
         case 503:
             return f"{url} answers HTTP 503: {said or 'it has no room at the moment, try again shortly'}"
         case _ if 300 <= code < 400:
