@@ -11,15 +11,15 @@ MODELS := .venv/.models
 demo: $(MODELS)
 	@$(BIN)/antiphon demo
 
-test: $(MODELS)
-	@$(BIN)/python -m pytest -m "not slow"
+test: test-fast $(MODELS)
+	@$(BIN)/python -m pytest -m "model and not slow"
 
-# What takes longer: sweeps, storms, reports, and most of what runs on the real models.
+# What takes longer: sweeps, storms, reports, and most of what runs on the real models. CI runs it behind `make test`.
 test-slow: $(MODELS)
 	@$(BIN)/python -m pytest -m slow
 
 test-fast: $(READY)
-	@$(BIN)/python -m pytest -m "not model and not slow"
+	@$(BIN)/python -m pytest -n auto -m "not model and not slow"
 
 check: format lint types imports test
 

@@ -17,7 +17,7 @@ from data import DATA
 from methods.test_mixing import OPTIONS, WAITING
 from mixtures import End, Shelf, World, answer, dense_answer, question, require_true
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.slow]
 
 PLACES = (0, 7, 23)
 """Questions of the data set."""

@@ -23,7 +23,7 @@ from antiphon.models.toy import named_toy
 from antiphon.vocabulary import common_vocabulary, from_members
 from data import real_prompts
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.slow]
 
 Found = TypeVar("Found")
 

@@ -222,6 +222,7 @@ def test_the_tables_show_each_row(measured: Report) -> None:
     assert "\u00b1" in text
 
 
+@pytest.mark.slow
 def test_the_automatic_length_stands_beside_the_best_fixed_one(tmp_path: Path) -> None:
     report = run(plan(tmp_path, methods=("dssd", "coupled", "coupled-tree"), lengths=(1, 4, 0)), QUIET)
     assert [(one.setting.link.name, one.method) for one in report.nearness] == [
@@ -261,6 +262,7 @@ def test_the_json_has_every_figure_and_source(measured: Report) -> None:
     assert set(row) >= {"cloud_ms_per_token", "acceptance_by_depth", "up_payload_bits_per_token", "down_framing_bits_per_token"}
 
 
+@pytest.mark.slow
 def test_two_runs_are_the_same(tmp_path: Path, measured: Report) -> None:
     again = run(plan(tmp_path), QUIET)
     assert again.as_json() == measured.as_json()

@@ -14,7 +14,7 @@ def require_unharmed(outcome: Outcome, frames: int) -> None:
     assert outcome.mebibytes[-1] - outcome.mebibytes[3] < 48, outcome.mebibytes
 
 
-@pytest.mark.parametrize("name", ["toy-cloud", "toy-reader"])
+@pytest.mark.parametrize("name", ["toy-cloud", pytest.param("toy-reader", marks=pytest.mark.slow)])
 def test_a_toy_cloud_survives_any_frames(name: str) -> None:
     require_unharmed(fuzz(named_toy(name), 2500, seed=1), 2500)
 

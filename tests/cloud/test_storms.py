@@ -16,6 +16,7 @@ def require_same(before: Held, after: Held) -> None:
     assert after.mebibytes < before.mebibytes + 48
 
 
+@pytest.mark.slow
 def test_connections_that_are_cut_at_random_places() -> None:
     before, after, told = asyncio.run(asyncio.wait_for(storm(named_toy("toy-cloud"), 5.0, 32), 120))
     require_same(before, after)

@@ -75,6 +75,7 @@ def flood(message: m.Message, count: int) -> Script:
     return script
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("message", "count"), [(m.Tokens(b"\x01"), 20_000), (m.Tokens(bytes(4 * 2**20)), 40)])
 def test_messages_that_nobody_reads_are_bounded_in_number_and_in_bytes(message: m.Message, count: int) -> None:
     """The cloud has to wait, however much it has to say; what it says then is not lost."""

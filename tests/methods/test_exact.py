@@ -83,7 +83,7 @@ def test_candidates_drawn_as_the_paper_draws_them(pieces: tuple, candidates: int
 
 
 @pytest.mark.parametrize("replacement", [False, True])
-@pytest.mark.parametrize("expansion", ["2", "3", "2,1", "1,2", "2,2"])
+@pytest.mark.parametrize("expansion", ["2", "3", "2,1", "1,2", pytest.param("2,2", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("pieces", VOCABULARIES.values(), ids=VOCABULARIES)
 def test_trees_of_every_shape(pieces: tuple, expansion: str, replacement: bool) -> None:
     """Siblings drawn twice, supports smaller than a node's children, children that end the answer, and leaves all weigh in."""

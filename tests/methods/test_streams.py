@@ -261,7 +261,10 @@ def faulty(device: Mapping[Role, Role] | None = None, cloud: Mapping[Role, Role]
 LAWS = {name: {**STREAMS, **RACES}[name] for name in ("dsd", "tslt-tree", "dssd", "xcosd", "xcosd-e", "dragon", "concord")}
 
 
-@pytest.mark.parametrize(("name", "given"), LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [pytest.param(*law, id=name, marks=[] if name in ("dsd", "dssd") else [pytest.mark.slow]) for name, law in LAWS.items()],
+)
 def test_the_law_of_three_tokens(name: str, given: dict[str, object]) -> None:
     writer = Writer(name, given)
     assert p_value(writer.sampled(ANSWERS, alike), writer.law) > 1e-3
@@ -295,7 +298,13 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize(("name", "given", "ends", "models"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize(
+    ("name", "given", "ends", "models"),
+    [
+        pytest.param(*fault, id=name, marks=[pytest.mark.slow] if fault[0] == "xcosd-e" else [])
+        for name, fault in FAULTS.items()
+    ],
+)
 def test_a_stream_that_is_used_twice_is_seen(
     name: str, given: dict[str, object], ends: Ends, models: Callable[[], Pair] | None
 ) -> None:
@@ -304,6 +313,7 @@ def test_a_stream_that_is_used_twice_is_seen(
     assert p_value(writer.sampled(2 * FAULTY if name == "xcosd-e" else FAULTY, ends), writer.law) < 1e-8
 
 
+@pytest.mark.slow
 def test_candidates_that_are_tested_by_the_drafts_tests_number_are_seen() -> None:
     """The faintest of them: it leaves a trace in the first test alone, so it takes the most answers and the fewest tokens."""
     tiny = Pair([b"", b"b", b"a", b"x"], [b"ab", b"a", b"b", b""], seed=3, sharpness=0.7)

@@ -16,7 +16,7 @@ from antiphon.errors import ModelError
 from antiphon.models.base import Context, Model, spell
 from models.growing import path_to, random_parents
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.slow]
 
 TEXT = "The two choirs stood on either side of the nave, and each sang what the other had left unsaid. "
 WINDOW = 512

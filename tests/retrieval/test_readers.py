@@ -460,6 +460,7 @@ BOMB = "<w:document xmlns:w='w'>" + "<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 900_0
 LAUGHS = "<!DOCTYPE a [<!ENTITY b 'lol'><!ENTITY c '&b;&b;&b;'>]><a>&c;</a>"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["f.docx", "f.odt", "f.pptx", "f.epub"])
 def test_archives_that_are_made_to_harm(tmp_path: Path, name: str) -> None:
     parts = ("word__document_xml", "content_xml", "ppt__slides__slide1_xml", "META-INF__container_xml")

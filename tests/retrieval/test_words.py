@@ -35,6 +35,7 @@ def test_for_every_letter_a_text_is_found_by_its_own_words() -> None:
     assert missed == []
 
 
+@pytest.mark.slow
 def test_for_letters_of_all_scripts_the_index_finds_it(tmp_path: Path) -> None:
     some = LETTERS[::97] + [letter for letter in LETTERS if letter in "İıßſǅΐᾳक़ড়שׁאَ한ｶﾞﬁ々ー"]
     texts = {str(number): f"qz{letter}zq {letter}" for number, letter in enumerate(some)}
