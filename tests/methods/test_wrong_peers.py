@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace as replace_fields
 
 from antiphon.config import SamplingParams
 from antiphon.core.chance import PhiloxChance
@@ -15,13 +16,14 @@ from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
 from antiphon.core.scores import ZERO, Report
 from antiphon.errors import AntiphonError, ModelError, ProtocolError
 from antiphon.methods import METHODS, MIXTURES
-from antiphon.methods.base import Method, Transcript
+from antiphon.methods.base import DeviceSide, Method, Transcript
 from antiphon.methods.cloud_line import CloudLine
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Half, Kind, Send
 from antiphon.methods.evidence import EvidenceCloud
 from antiphon.methods.mixture_options import LONGEST_WAIT, MixtureOptions
 from antiphon.methods.pair import run_pair
+from antiphon.methods.probe import ProbeDevice, Question
 from antiphon.models.toy import ToyModel
 from antiphon.vocabulary import common_vocabulary
 from antiphon.wire import messages as m
@@ -338,6 +340,30 @@ def test_a_last_word_with_costs_that_cannot_be_is_no_message(field: str, value: 
     frame = m.encode(m.Envelope(1, m.Closed("end", 1, costs["compute_ms"], False, costs["rounding"])))
     with pytest.raises(AntiphonError, match="not a valid message"):
         m.decode(frame)
+
+
+SEEN = m.Probed((0.5, 0.25), (1, 2), (0.5, 0.25), (0.25, 0.5), True, True, 0.125, 0.5, 0.5)
+
+
+@pytest.mark.parametrize("value", [float("nan"), -0.5])
+@pytest.mark.parametrize("field", ["shares", "plain", "again", "shift", "moved", "noise"])
+def test_readings_that_cannot_be_are_no_message(field: str, value: float) -> None:
+    told = (0.5, value) if field in ("shares", "plain", "again") else value
+    with pytest.raises(ProtocolError, match="not a valid message"):
+        m.decode(m.encode(m.Envelope(1, replace_fields(SEEN, **{field: told}))))
+    assert m.decode(m.encode(m.Envelope(1, replace_fields(SEEN, shift=float("inf"))))).message.shift == float("inf")
+
+
+@pytest.mark.parametrize("shares", [(), (0.5,), (0.5,) * 3])
+def test_readings_of_other_positions_than_were_asked_for_are_refused(shares: tuple[float, ...]) -> None:
+    """None of them has no mean."""
+    common = Pair(SMALL, LARGE).common
+    half = ProbeDevice(DeviceSide(common, Transcript(common.ends, 1), PhiloxChance(0)), Question((1,), (0, 0), 1))
+    asking = half.run()
+    next(asking)
+    asking.send(None)
+    with pytest.raises(ProtocolError, match=f"asked about 2 positions and told of {len(shares)}"):
+        asking.send(replace_fields(SEEN, shares=shares))
 
 
 @pytest.mark.parametrize("name", ["dssd", "xcosd", "xcosd-e"])

@@ -77,6 +77,8 @@ def described(kind: inspect.Type) -> str:
             return f"int, {least} or more"
         case inspect.IntType(ge=least, le=most):
             return f"int, {least} to {number(most)}"
+        case inspect.FloatType(ge=least, le=None) if least is not None:
+            return f"float, {least} or more"
         case inspect.FloatType(ge=least, le=most) if least is not None:
             return f"float, {least} to {number(int(most))}"
         case inspect.StrType(max_length=None):

@@ -63,6 +63,9 @@ class ProbeDevice:
         widths = question.width, question.reread, question.silent
         yield Send(Probe(*widths, question.session, len(question.numbers), writer.finish()))
         self.reply = expect((yield Receive()), Probed)
+        if len(self.reply.shares) != len(question.numbers) + 1:
+            asked, told = len(question.numbers) + 1, len(self.reply.shares)
+            raise ProtocolError(f"the cloud was asked about {asked} positions and told of {told}", "out-of-range")
         return Finish.END
 
 
@@ -197,7 +200,8 @@ def _turns(positions: int, width: int, silent: int) -> Iterator[tuple[int, int, 
 
 
 def _share(row: Logits, common: CommonVocabulary) -> float:
-    return float(process(row, _PLAIN)[common.cloud_ids[: common.size]].sum())
+    # A sum of floats may lie a last digit above what it can be.
+    return min(1.0, float(process(row, _PLAIN)[common.cloud_ids[: common.size]].sum()))
 
 
 PROBE = Method("probe", "a look at the cloud's scores", False, ProbeDevice, ProbeCloud, drafts=False, options=NoOptions)

@@ -27,6 +27,8 @@ Digest = Annotated[bytes, Meta(min_length=16, max_length=16)]
 Count = Annotated[int, Meta(ge=0, le=2**31)]
 Milliseconds = Annotated[float, Meta(ge=0, le=2**40)]
 Share = Annotated[float, Meta(ge=0, le=1)]
+Shift = Annotated[float, Meta(ge=0)]
+"""Of logits; infinite is one too, not a number is none."""
 Option = int | float | str | bool
 
 
@@ -143,15 +145,15 @@ class Probe(msgspec.Struct, frozen=True, array_like=True, tag=14, forbid_unknown
 class Probed(msgspec.Struct, frozen=True, array_like=True, tag=15, forbid_unknown_fields=True):
     """Cloud: the share of each position's probability on C; who wins, by which law, and how far readings move logits."""
 
-    shares: tuple[float, ...]
+    shares: tuple[Share, ...]
     winners: tuple[Count, Count]
-    plain: tuple[float, float]
-    again: tuple[float, float]
+    plain: tuple[Share, Share]
+    again: tuple[Share, Share]
     recorded: bool
     made: bool
-    shift: float
-    moved: float
-    noise: float
+    shift: Shift
+    moved: Shift
+    noise: Shift
 
 
 class Cancel(msgspec.Struct, frozen=True, array_like=True, tag=16, forbid_unknown_fields=True):
