@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import zipfile
 from io import BytesIO
@@ -100,6 +101,22 @@ def test_each_is_in_or_named_with_its_reason(
     assert all(reason and "\n" not in reason for reason in report["failed"].values())
     assert {os.path.basename(path) for path in report["told"]} == {"half.pdf", "rows.jsonl", "deep.jsonl", "a.eml", "b.eml"}
     assert "\x1b" not in error
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("secret.docx", "it is encrypted with a password: save it without one"),
+        ("no.eml", "it is no mail: it has none of the headers Subject, From, To, Cc, Date"),
+        ("no.odt", "it is no sound ODT, or it is encrypted (it has no content.xml)"),
+        ("deep.json", "it is no JSON (nested too deeply)"),
+        ("picture.pdf", "there is no text in it: its pages are pictures"),
+        ("none.jsonl", "row 1 is no object with 'text', and no other row fits"),
+    ],
+)
+def test_a_reason_is_a_sentence(folder: Path, name: str, sentence: str) -> None:
+    with pytest.raises(DocumentError, match=re.escape(sentence)):
+        list(read(folder / name))
 
 
 def test_every_good_one_is_found(folder: Path) -> None:

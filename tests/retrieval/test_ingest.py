@@ -202,6 +202,53 @@ def test_links(index: SqliteIndex, folder: Path, tmp_path: Path) -> None:
     assert "passwords.txt" not in names(report.added)
 
 
+@pytest.mark.parametrize("kind", ["file", "folder", "folder above"])
+def test_a_link_in_the_place_of_a_file_is_not_followed(index: SqliteIndex, folder: Path, tmp_path: Path, kind: str) -> None:
+    (inner := folder / "one" / "two").mkdir(parents=True)
+    (inner / "deep.txt").write_text("otter")
+    add(index, folder)
+    (outside := tmp_path / "outside" / "two").mkdir(parents=True)
+    (outside / "deep.txt").write_text("zqsecret")
+    place, target = {
+        "file": (inner / "deep.txt", outside / "deep.txt"),
+        "folder": (inner, outside),
+        "folder above": (inner.parent, outside.parent),
+    }[kind]
+    place.rename(tmp_path / "moved")
+    place.symlink_to(target)
+    report = ingest.update(index, False, silent)
+    assert report.failed == {
+        str(inner / "deep.txt"): f"a link leads from it to {outside / 'deep.txt'} now: --follow-links reads that; "
+        "what was read of it before is deleted"
+    }
+    assert texts(index, "zqsecret otter") == set()
+    assert ingest.update(index, False, silent).failed == {}
+
+
+def test_a_link_in_the_place_of_a_file_is_followed_if_asked(index: SqliteIndex, folder: Path, tmp_path: Path) -> None:
+    (folder / "deep.txt").write_text("otter")
+    add(index, folder)
+    (tmp_path / "other.txt").write_text("zebra")
+    (folder / "deep.txt").unlink()
+    (folder / "deep.txt").symlink_to(tmp_path / "other.txt")
+    assert names(ingest.update(index, False, silent, follow_links=True).updated) == ["deep.txt"]
+    (tmp_path / "other.txt").write_text("zebra crossing")
+    assert names(ingest.update(index, False, silent).updated) == ["deep.txt"]  # it leads where it led
+    assert texts(index, "zebra otter") == {"zebra crossing"}
+
+
+@pytest.mark.parametrize("target", ["other.txt", b"other-\xff.txt".decode(errors="surrogateescape")])
+def test_a_link_that_was_named_goes_on(index: SqliteIndex, tmp_path: Path, target: str) -> None:
+    (tmp_path / target).write_text("zebra")
+    (tmp_path / "folder").mkdir()
+    (link := tmp_path / "folder" / "link.txt").symlink_to(tmp_path / target)
+    add(index, link)
+    assert ingest.update(index, False, silent).unchanged == [str(link)]
+    link.unlink()
+    link.write_text("a file now")
+    assert ingest.update(index, False, silent).updated == [str(link)]
+
+
 def test_what_is_left_out(index: SqliteIndex, folder: Path) -> None:
     for name in ("node_modules", "__pycache__", "private"):
         (folder / name).mkdir()

@@ -32,6 +32,7 @@ EmbedderFolder = Annotated[
     Path | None, typer.Option("--embedder", help="Also search by vectors: a folder with model.onnx and tokenizer.json.")
 ]
 Threads = Annotated[int, typer.Option(help="Threads of the embedder; 0 is one a core.")]
+FollowLinks = Annotated[bool, typer.Option("--follow-links", help="Also follow links that lead out of a folder.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Name every file that is left out, and why.")]
 _PASSAGES, _READING, _SHOWN = PassageOptions(), Reading(), 300
 
@@ -47,7 +48,7 @@ def add(
     exclude: Annotated[
         list[str] | None, typer.Option(help="Leave out files and folders with such names, as *.log; may be repeated.")
     ] = None,
-    follow_links: Annotated[bool, typer.Option("--follow-links", help="Also follow links that lead out of a folder.")] = False,
+    follow_links: FollowLinks = False,
     verbose: Verbose = False,
     embedder: EmbedderFolder = None,
     threads: Threads = 0,
@@ -80,6 +81,7 @@ def add(
 def update(
     library: Library,
     prune: Annotated[bool, typer.Option("--prune", help="Delete what came from files that are gone.")] = False,
+    follow_links: FollowLinks = False,
     verbose: Verbose = False,
     embedder: EmbedderFolder = None,
     threads: Threads = 0,
@@ -93,7 +95,7 @@ def update(
     with _bar() as (console, step):
         opened = open_library(library, key_file=key_file, embedder=embedder, threads=threads, renew=_renewing(step))
         with opened as index:
-            report = ingest.update(index, prune, step)
+            report = ingest.update(index, prune, step, follow_links)
             _embed(index, step)
     _show(report, console, verbose, as_json)
 

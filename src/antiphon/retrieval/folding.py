@@ -9,7 +9,7 @@ itself, decomposed, and the whole is composed again: so a text and its decompose
 import unicodedata
 from typing import Final
 
-_DROPPED = (
+_DROPPED_RANGES = (
     (0x0300, 0x036F), (0x0483, 0x0489), (0x0591, 0x05BD), (0x05BF, 0x05BF), (0x05C1, 0x05C2), (0x05C4, 0x05C5),
     (0x05C7, 0x05C7), (0x0610, 0x061A), (0x0640, 0x0640), (0x064B, 0x065F), (0x0670, 0x0670), (0x06D6, 0x06DC),
     (0x06DF, 0x06E4), (0x06E7, 0x06E8), (0x06EA, 0x06ED), (0x0711, 0x0711), (0x0730, 0x074A), (0x0898, 0x089F),
@@ -17,7 +17,8 @@ _DROPPED = (
     (0x1AB0, 0x1ACE), (0x1DC0, 0x1DFF), (0x20D0, 0x20F0), (0xFE00, 0xFE0F), (0xFE20, 0xFE2F), (0xE0100, 0xE01EF),
 )  # fmt: skip
 """Accents, points, variation selectors, and the tatweel, which only stretches a word."""
-_NUKTAS = frozenset((0x093C, 0x09BC, 0x0A3C, 0x0ABC, 0x0B3C, 0x0C3C, 0x0CBC, 0x1037, 0x110BA, 0x11173, 0x1133C, 0x11446))
+_NUKTAS = (0x093C, 0x09BC, 0x0A3C, 0x0ABC, 0x0B3C, 0x0C3C, 0x0CBC, 0x1037, 0x110BA, 0x11173, 0x1133C, 0x11446)
+_DROPPED = frozenset(_NUKTAS).union(*(range(first, last + 1) for first, last in _DROPPED_RANGES))
 _ALIKE: Final = {
     "ı": "i", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ħ": "h", "ŧ": "t", "æ": "ae", "œ": "oe", "ŋ": "n",
     "ٱ": "ا", "ى": "ي", "ی": "ي", "ې": "ي", "ک": "ك", "ة": "ه", "ھ": "ه", "ہ": "ه", "ە": "ه",
@@ -69,7 +70,4 @@ def _of_a_word(character: str) -> bool:
 
 
 def _dropped(character: str) -> bool:
-    code = ord(character)
-    if unicodedata.category(character) == "Cf" or code in _NUKTAS:
-        return True
-    return any(first <= code <= last for first, last in _DROPPED)
+    return ord(character) in _DROPPED or unicodedata.category(character) == "Cf"

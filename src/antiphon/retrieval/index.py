@@ -17,7 +17,8 @@ Renewing: TypeAlias = Callable[[int, int], None]
 class Source:
     """A file in an index, as it was when it was read, and how it was.
 
-    digest: SHA-256 of its bytes, hexadecimal; passages: how many it gave.
+    digest: SHA-256 of its bytes, hexadecimal; passages: how many it gave. real: where its path led when
+    it was read, all links followed; empty if that is not known.
     """
 
     path: str
@@ -27,6 +28,7 @@ class Source:
     options: PassageOptions
     passages: int = 0
     reading: Reading = field(default_factory=Reading)
+    real: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,11 +49,12 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A file to look at, and how it is read and cut."""
+    """A file to look at, and how it is read and cut. follow: also if its path leads elsewhere than when it was read before."""
 
     path: str
     options: PassageOptions
     reading: Reading
+    follow: bool = True
 
 
 def add(
@@ -76,11 +77,16 @@ def add(
     return report
 
 
-def update(index: Index, prune: bool, progress: Progress) -> Report:
-    """Read changed files again, each as it was. Files that are gone are reported, and with `prune` deleted for good."""
+def update(index: Index, prune: bool, progress: Progress, follow_links: bool = False) -> Report:
+    """Read changed files again, each as it was. Files that are gone are reported, and with `prune` deleted for good.
+
+    A file in whose place a link stands now, or whose folder is one now, is as good as gone, except with `follow_links`.
+    """
     known = index.sources()
     gone = [source.path for source in known if not os.path.lexists(source.path)]
-    left = [_Task(source.path, source.options, source.reading) for source in known if source.path not in set(gone)]
+    left = [
+        _Task(source.path, source.options, source.reading, follow_links) for source in known if source.path not in set(gone)
+    ]
     report = _take(index, left, progress)
     if prune and gone:
         index.delete(gone)
@@ -136,7 +142,9 @@ def _take_one(
     reader: Reader,
 ) -> None:
     found, before = _look(task), known.get(task.path)
-    if before is not None and (before.options, before.reading) == (task.options, task.reading):
+    if before is not None and not task.follow:
+        _require_same_place(found, before)
+    if before is not None and _as_before(found, before):
         same = (before.size, before.modified_ns) == (found.size, found.modified_ns)
         if not same and (same := before.digest == _digest(task.path)):
             index.touch(found)
@@ -175,7 +183,24 @@ def _look(task: _Task) -> Source:
     if not os.path.isfile(path):
         raise DocumentError("it is no regular file")
     seen = os.stat(path)
-    return Source(path, seen.st_size, seen.st_mtime_ns, "", task.options, reading=task.reading)
+    return Source(path, seen.st_size, seen.st_mtime_ns, "", task.options, reading=task.reading, real=_real(path))
+
+
+def _real(path: str) -> str:
+    """Where it leads; what of that is not UTF-8 is written out."""
+    return os.fsencode(os.path.realpath(path)).decode("utf-8", "backslashreplace")
+
+
+def _require_same_place(found: Source, before: Source) -> None:
+    """Raises DocumentError for a link that has come into the place of a file."""
+    folder, name = os.path.split(found.path)
+    if found.real not in (found.path, before.real or os.path.join(_real(folder), name)):
+        raise DocumentError(f"a link leads from it to {found.real} now: --follow-links reads that")
+
+
+def _as_before(found: Source, before: Source) -> bool:
+    """Whether it would be read and cut in the same way."""
+    return (before.options, before.reading) == (found.options, found.reading) and before.real in ("", found.real)
 
 
 def _digest(path: str) -> str:

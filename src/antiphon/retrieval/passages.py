@@ -16,6 +16,7 @@ _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 _SENTENCE = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+\s+|[。！？]++")
 _LONGEST = 40
 _WORD = re.compile(rf"[{HAN}]|[{TAI}]{{1,5}}|[^\s{HAN}{TAI}]{{1,{_LONGEST}}}")
+_UNSPACED = re.compile(f"[{HAN}{TAI}]")
 """Without spaces between words, a character of Han or Kana counts as a word, and five of Thai and the like."""
 
 
@@ -88,7 +89,7 @@ def spans(text: str, options: PassageOptions, whole: int) -> Iterator[tuple[int,
 
 def _is_short(text: str, whole: int) -> bool:
     """Whether it has at most so many words; seen fast where that is plain."""
-    if not text.isascii():
+    if not text.isascii() and _UNSPACED.search(text):
         return len(_WORD.findall(text)) <= whole
     words = text.split()
     return len(words) <= whole and max(map(len, words), default=0) <= _LONGEST

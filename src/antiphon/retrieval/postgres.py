@@ -87,7 +87,7 @@ class PostgresIndex:
             last, with_vectors = tables.lock(self._server)
             self._remove(source.path, with_vectors)
             values = source.size, source.modified_ns, source.digest, source.options.words, source.options.overlap
-            read = source.reading.encoding or "", source.reading.text_field
+            read = source.reading.encoding or "", source.reading.text_field, source.real
             ((number,),) = self._server.rows(sql.ADD_SOURCE, (source.path, *values, *read))
             count = 0
             for batch in batches(passages, _BATCH):
@@ -279,8 +279,9 @@ def _unseen(done: int, total: int) -> None:
 
 
 def _source(row: tuple[Any, ...]) -> Source:
-    path, size, modified_ns, digest, words, overlap, passages, encoding, field = row
-    return Source(path, size, modified_ns, digest, PassageOptions(words, overlap), passages, Reading(encoding or None, field))
+    path, size, modified_ns, digest, words, overlap, passages, encoding, field, real = row
+    reading = Reading(encoding or None, field)
+    return Source(path, size, modified_ns, digest, PassageOptions(words, overlap), passages, reading, real)
 
 
 def _row(number: int, source: int, passage: Passage) -> tuple[Any, ...]:

@@ -1,9 +1,9 @@
 """The statements of the index in a PostgreSQL database. Of copies one passage is `counted`: it has postings and a vector."""
 
-ADD_SOURCE = """INSERT INTO antiphon.sources (path, size, modified_ns, digest, words, overlap, encoding, text_field)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING id"""
-SOURCES = """SELECT path, size, modified_ns, digest, words, overlap, passages, encoding, text_field FROM antiphon.sources
-    ORDER BY path"""
+ADD_SOURCE = """INSERT INTO antiphon.sources (path, size, modified_ns, digest, words, overlap, encoding, text_field, led_to)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id"""
+SOURCES = """SELECT path, size, modified_ns, digest, words, overlap, passages, encoding, text_field, led_to
+    FROM antiphon.sources ORDER BY path"""
 FILL_SOURCE = "UPDATE antiphon.sources SET passages = %s WHERE id = %s"
 GROW_SOURCE = "UPDATE antiphon.sources SET counted = counted + %s, all_words = all_words + %s WHERE id = %s"
 GROW = "UPDATE antiphon.library SET passages = passages + %s, words = words + %s"

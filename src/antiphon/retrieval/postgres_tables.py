@@ -14,7 +14,7 @@ CREATE TABLE antiphon.library (version integer NOT NULL, scoring text NOT NULL, 
 CREATE TABLE antiphon.sources (id integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY, path text COLLATE "C" NOT NULL,
     size bigint NOT NULL, modified_ns bigint NOT NULL, digest text NOT NULL, words integer NOT NULL, overlap integer NOT NULL,
     passages integer NOT NULL DEFAULT 0, all_words bigint NOT NULL DEFAULT 0, counted integer NOT NULL DEFAULT 0,
-    encoding text NOT NULL DEFAULT '', text_field text NOT NULL DEFAULT 'text');
+    encoding text NOT NULL DEFAULT '', text_field text NOT NULL DEFAULT 'text', led_to text NOT NULL DEFAULT '');
 CREATE INDEX sources_by_path ON antiphon.sources USING hash (path);
 CREATE TABLE antiphon.passages (id integer PRIMARY KEY, source integer NOT NULL, title text NOT NULL, text text NOT NULL,
     unit text NOT NULL, first integer NOT NULL, last integer NOT NULL, key text NOT NULL, digest bytea NOT NULL DEFAULT '',
@@ -28,7 +28,7 @@ ALTER TABLE antiphon.postings ALTER entries SET STORAGE EXTERNAL
 """
 _FROM_1 = """
 ALTER TABLE antiphon.sources ADD COLUMN counted integer NOT NULL DEFAULT 0, ADD COLUMN encoding text NOT NULL DEFAULT '',
-    ADD COLUMN text_field text NOT NULL DEFAULT 'text';
+    ADD COLUMN text_field text NOT NULL DEFAULT 'text', ADD COLUMN led_to text NOT NULL DEFAULT '';
 ALTER TABLE antiphon.passages ADD COLUMN digest bytea NOT NULL DEFAULT '', ADD COLUMN counted boolean NOT NULL DEFAULT false;
 CREATE INDEX passages_by_digest ON antiphon.passages (digest)
 """
@@ -38,7 +38,7 @@ UPDATE antiphon.sources SET counted = 0, all_words = 0;
 UPDATE antiphon.passages SET counted = false WHERE counted;
 UPDATE antiphon.library SET passages = 0, words = 0, deleted = pg_current_xact_id()
 """
-_OF_TEXT = {"sources": ("path",), "passages": ("title", "text", "key"), "postings": ("term", "entries")}
+_OF_TEXT = {"sources": ("path", "led_to"), "passages": ("title", "text", "key"), "postings": ("term", "entries")}
 _ONE_MAKER = 0x416E7470  # "Antp", the key of an advisory lock
 _WIDEST_GRAPH = 4000
 _TENTHS = 200

@@ -11,6 +11,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -68,8 +69,8 @@ def counted(taker: Words, passages: Sequence[tuple[int, str, str]]) -> Counted:
     bounds = np.flatnonzero(np.diff(terms, prepend=-1))
     found_names = map(taker.names.__getitem__, terms[bounds].tolist())
     names = [name if len(name) <= _SURELY_SHORT else stored(name) for name in found_names]
-    parts = zip(bounds.tolist(), [*bounds[1:].tolist(), len(terms)], strict=True) if len(bounds) else ()
-    packed = [entries[first:last].tobytes() for first, last in parts]
+    data, ends = entries.tobytes(), (np.append(bounds, len(terms)) * _ENTRY.itemsize).tolist()
+    packed = [data[first:last] for first, last in pairwise(ends)]
     order = sorted(range(len(names)), key=names.__getitem__)
     return Counted(lengths.tolist(), [(names[at], packed[at]) for at in order])
 

@@ -71,7 +71,7 @@ class SqliteIndex:
         with self._database.transaction():
             self._remove(source.path)
             values = source.size, source.modified_ns, source.digest, source.options.words, source.options.overlap
-            read = source.reading.encoding or "", source.reading.text_field
+            read = source.reading.encoding or "", source.reading.text_field, source.real
             number, _ = self._database.run(_ADD_SOURCE, (source.path, *values, *read))
             count = sum(self._write(number, batch) for batch in batches(passages, _BATCH))
             self._database.run("UPDATE sources SET passages = ? WHERE id = ?", (count, number))
@@ -84,8 +84,7 @@ class SqliteIndex:
 
     def sources(self) -> list[Source]:
         """Every source, by path."""
-        rows = self._database.rows(_SOURCES)
-        return [_source(row) for row in rows]
+        return [_source(row) for row in self._database.rows(_SOURCES)]
 
     def delete(self, paths: Collection[str]) -> int:
         """Remove sources and every trace of them; how many there were."""
@@ -178,13 +177,11 @@ class SqliteIndex:
 
     def _count(self, numbers: Sequence[int], source: int) -> None:
         """Make these passages of a source findable, except for copies of passages that are."""
-        between = numbers[0], numbers[-1], source
-        rows = self._database.rows(_NEW, between)
+        rows = self._database.rows(_NEW, (numbers[0], numbers[-1], source))
         counted = postings.counted(self._words, rows)
         self._database.run_many("UPDATE passages SET counted = 1 WHERE id = ?", [(row[0],) for row in rows])
-        self._database.run_many(
-            "INSERT INTO postings VALUES (?, ?, ?)", ((term, source, data) for term, data in counted.postings)
-        )
+        entries = ((term, source, data) for term, data in counted.postings)
+        self._database.run_many("INSERT INTO postings VALUES (?, ?, ?)", entries)
         added = len(rows), sum(counted.lengths), source
         self._database.run("UPDATE sources SET counted = counted + ?, all_words = all_words + ? WHERE id = ?", added)
 
@@ -260,9 +257,9 @@ class SqliteIndex:
         return [Found(_passage(*row), score) for number, score in scored for row in passages[number]]
 
 
-_ADD_SOURCE = """INSERT INTO sources (path, size, modified_ns, digest, words, overlap, encoding, text_field, passages)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)"""
-_SOURCES = """SELECT path, size, modified_ns, digest, words, overlap, passages, encoding, text_field FROM sources
+_ADD_SOURCE = """INSERT INTO sources (path, size, modified_ns, digest, words, overlap, encoding, text_field, led_to, passages)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"""
+_SOURCES = """SELECT path, size, modified_ns, digest, words, overlap, passages, encoding, text_field, led_to FROM sources
     ORDER BY path"""
 _NEW = """SELECT min(id), title, text FROM passages AS new WHERE id BETWEEN ? AND ? AND source = ?
     AND NOT EXISTS (SELECT 1 FROM passages AS old WHERE old.digest = new.digest AND old.counted) GROUP BY digest ORDER BY 1"""
@@ -288,8 +285,9 @@ def _unseen(done: int, total: int) -> None:
 
 
 def _source(row: tuple[Any, ...]) -> Source:
-    path, size, modified_ns, digest, words, overlap, passages, encoding, field = row
-    return Source(path, size, modified_ns, digest, PassageOptions(words, overlap), passages, Reading(encoding or None, field))
+    path, size, modified_ns, digest, words, overlap, passages, encoding, field, real = row
+    reading = Reading(encoding or None, field)
+    return Source(path, size, modified_ns, digest, PassageOptions(words, overlap), passages, reading, real)
 
 
 def _row(number: int, source: int, passage: Passage) -> tuple[Any, ...]:

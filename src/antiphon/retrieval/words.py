@@ -112,11 +112,18 @@ class Words:
     def _learn(self) -> None:
         """Take apart what was numbered since the last time."""
         new = list(islice(self._runs, self._known, None))
-        latin = [run for run in new if run.isascii()]
-        stems = dict(zip(latin, self._stems(latin), strict=True))
-        words = [(stems[run],) if run in stems else tuple(_parts(run)) for run in new]
-        numbers = np.fromiter(map(self._terms.__getitem__, chain.from_iterable(words)), np.int64)
-        ends = len(self._numbers) + np.cumsum(np.fromiter(map(len, words), np.int64, len(words)))
+        stems = iter(self._stems([run for run in new if run.isascii()]))
+        words: list[str] = []
+        lengths: list[int] = []
+        for run in new:  # without a tuple for each, which the collector of garbage would look at again and again
+            before = len(words)
+            if run.isascii():
+                words.append(next(stems))
+            else:
+                words += _parts(run)
+            lengths.append(len(words) - before)
+        numbers = np.fromiter(map(self._terms.__getitem__, words), np.int64, len(words))
+        ends = len(self._numbers) + np.cumsum(np.array(lengths, np.int64))
         self._first, self._numbers = np.append(self._first, ends), np.append(self._numbers, numbers)
         self.names += islice(self._terms, len(self.names), None)
         self._known = len(self._runs)

@@ -21,6 +21,8 @@ MAX_RATIO = 200
 _SMALL = 8 * 2**20
 _MAX_DEPTH = 1000
 _CHUNK = 2**16
+_ENCRYPTED = 1
+"""Among the flags of a part."""
 _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError, LookupError)
 
 
@@ -64,6 +66,8 @@ class Archive:
         if name not in self.names:
             return
         entry = self._archive.getinfo(name)
+        if entry.flag_bits & _ENCRYPTED:
+            raise DocumentError("it is encrypted with a password: save it without one")
         most = max(_SMALL, MAX_RATIO * entry.compress_size)
         with self._archive.open(entry) as part:
             while chunk := part.read(_CHUNK):

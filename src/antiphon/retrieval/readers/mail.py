@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from email.message import EmailMessage, MIMEPart
 from pathlib import Path
 
-from antiphon.retrieval.documents import Document, Scroll, titled
+from antiphon.retrieval.documents import Document, DocumentError, Scroll, titled
 from antiphon.retrieval.options import Reading
 from antiphon.retrieval.readers.decoding import lines_ended, read_whole
 from antiphon.retrieval.readers.html import page_of
@@ -18,7 +18,7 @@ def read_mail(path: Path, reading: Reading) -> Iterator[Document]:
     """One document; its title is the subject, else the file's name without the ending."""
     message = email.message_from_bytes(read_whole(path), policy=email.policy.default)
     if not isinstance(message, EmailMessage) or not any(message.get(name) for name in _HEADERS):
-        raise ValueError("it has none of the headers of a message")
+        raise DocumentError(f"it is no mail: it has none of the headers {', '.join(_HEADERS)}")
     scroll = Scroll("paragraph")
     headers = [f"{name}: {' '.join(str(message[name]).split())}" for name in _HEADERS if message.get(name)]
     for number, text in enumerate(["\n".join(headers), *_text(message)], 1):
