@@ -46,8 +46,8 @@ def looked_up(postings: dict[str, Entries], asked: Sequence[str]) -> dict[str, E
 
 def by_counts(passages: Sequence[tuple[str, str]], question: str, count: int = 99) -> list[tuple[int, float]]:
     rows = counted(TAKER, [(number, *passage) for number, passage in enumerate(passages, 5)])
-    postings = {term: unpacked(data) for term, data in rows.postings}
-    assert len(postings) == len(rows.postings)
+    postings = {term: unpacked(data) for term, data in zip(rows.words, rows.entries, strict=True)}
+    assert len(postings) == len(rows.words)
     assert list(postings) == sorted(postings)
     asked = [stored(word) for word in TAKER.asked(question)]
     return best(asked, looked_up(postings, asked), Totals(len(passages), sum(rows.lengths)), count, scaled=True)
@@ -141,9 +141,9 @@ def test_batches_may_be_counted_apart() -> None:
     parts: list[Counted] = [counted(TAKER, passages[first : first + 10]) for first in (0, 10, 20)]
     whole, together = counted(TAKER, passages), {}
     for part in parts:
-        for term, data in part.postings:
+        for term, data in zip(part.words, part.entries, strict=True):
             together[term] = together.get(term, b"") + data
-    assert together == dict(whole.postings)
+    assert together == dict(zip(whole.words, whole.entries, strict=True))
     assert [length for part in parts for length in part.lengths] == whole.lengths
 
 
@@ -151,18 +151,19 @@ def test_words_too_long_for_an_index_are_found_by_their_hash() -> None:
     long, longer = "z" * 5000, "z" * 40_000
     assert [number for number, _ in by_counts([(long, longer), ("", "short")], f"{long}")] == [5]
     assert [number for number, _ in by_counts([("a", "b"), ("é" * 20_001, "x")], "é" * 20_001)] == [6]
-    assert all(len(term) < 210 for term, _ in counted(TAKER, [(1, long, longer)]).postings)
+    assert all(len(term) < 210 for term in counted(TAKER, [(1, long, longer)]).words)
 
 
 def test_what_is_counted_too_often_for_its_place() -> None:
     rows = counted(TAKER, [(7, "x " * 300, "x " * 70_000)])
-    (entry,) = unpacked(dict(rows.postings)["x"])
+    assert rows.words == ["x"]
+    (entry,) = unpacked(rows.entries[0])
     assert tuple(entry) == (7, 0xFFFF, 0xFF, 0xFF)
 
 
 def test_what_is_nothing() -> None:
-    assert counted(TAKER, [(1, "", ""), (2, " ", "...")]) == Counted([0, 0], [])
-    assert counted(TAKER, []) == Counted([], [])
+    assert counted(TAKER, [(1, "", ""), (2, " ", "...")]) == Counted([0, 0], [], [])
+    assert counted(TAKER, []) == Counted([], [], [])
     assert best([], {}, Totals(3, 10), 5, scaled=True) == []
     assert best(["x"], {}, Totals(0, 0), 5, scaled=True) == []
 

@@ -6,6 +6,7 @@ vectors. Only the nearest vectors are found by an approximate graph (HNSW), whic
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from itertools import repeat
 from types import TracebackType
 from typing import Any, Self
 
@@ -210,7 +211,7 @@ class PostgresIndex:
         counted = postings.counted(self._words, rows)
         new, words = [row[0] for row in rows], sum(counted.lengths)
         self._server.run("UPDATE antiphon.passages SET counted = true WHERE id = ANY(%s)", (new,))
-        entries = ((term, source, data) for term, data in counted.postings)
+        entries = zip(counted.words, repeat(source), counted.entries)
         self._server.copy("antiphon.postings", ("text", "int4", "bytea"), entries)
         self._server.run(sql.GROW_SOURCE, (len(new), words, source))
         self._server.run(sql.GROW, (len(new), words))

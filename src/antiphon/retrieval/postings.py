@@ -45,10 +45,11 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Passages counted: how long each is in words, and the entries of each different word, packed."""
+    """Passages counted: how long each is in words, their different words in order, and the entries of each, packed."""
 
     lengths: list[int]
-    postings: list[tuple[str, bytes]]
+    words: list[str]
+    entries: list[bytes]
 
 
 def counted(taker: Words, passages: Sequence[tuple[int, str, str]]) -> Counted:
@@ -72,7 +73,7 @@ def counted(taker: Words, passages: Sequence[tuple[int, str, str]]) -> Counted:
     data, ends = entries.tobytes(), (np.append(bounds, len(terms)) * _ENTRY.itemsize).tolist()
     packed = [data[first:last] for first, last in pairwise(ends)]
     order = sorted(range(len(names)), key=names.__getitem__)
-    return Counted(lengths.tolist(), [(names[at], packed[at]) for at in order])
+    return Counted(lengths.tolist(), [names[at] for at in order], [packed[at] for at in order])
 
 
 def _entries(ids: NDArray[Any], lengths: NDArray[Any], titles: NDArray[Any], texts: NDArray[Any]) -> Entries:

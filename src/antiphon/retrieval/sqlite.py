@@ -1,6 +1,7 @@
 """The embedded index: one SQLite file with the passages, their words with counts and, beside them, their vectors."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import repeat
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -180,8 +181,7 @@ class SqliteIndex:
         rows = self._database.rows(_NEW, (numbers[0], numbers[-1], source))
         counted = postings.counted(self._words, rows)
         self._database.run_many("UPDATE passages SET counted = 1 WHERE id = ?", [(row[0],) for row in rows])
-        entries = ((term, source, data) for term, data in counted.postings)
-        self._database.run_many("INSERT INTO postings VALUES (?, ?, ?)", entries)
+        self._database.run_many("INSERT INTO postings VALUES (?, ?, ?)", zip(counted.words, repeat(source), counted.entries))
         added = len(rows), sum(counted.lengths), source
         self._database.run("UPDATE sources SET counted = counted + ?, all_words = all_words + ? WHERE id = ?", added)
 

@@ -73,6 +73,7 @@ class Words:
         self._memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._memory.execute("CREATE VIRTUAL TABLE words USING fts5 (word, content='', tokenize='porter ascii')")
         self._memory.execute("CREATE VIRTUAL TABLE found USING fts5vocab (words, instance)")
+        self._asked: dict[str, str] = {}
         self._forget()
 
     def of(self, texts: Iterable[str]) -> Numbered:
@@ -93,10 +94,12 @@ class Words:
 
         And the beginnings of its Latin words, each marked: it stands for all words that begin so.
         """
+        if len(self._asked) > _MOST_KEPT:
+            self._asked.clear()
         split = runs(question)
         telling = [run for run in split if run not in STOP_WORDS] or split
-        stems = dict(zip(latin := [run for run in telling if run.isascii()], self._stems(latin), strict=True))
-        found = (_of_latin(run, stems[run]) if run in stems else _parts(run) for run in telling)
+        stems = self._remembered([run for run in telling if run.isascii()])
+        found = (_of_latin(run, stem) if (stem := stems.get(run)) else _parts(run) for run in telling)
         return list(dict.fromkeys(chain.from_iterable(found)))[:MAX_TERMS]
 
     def close(self) -> None:
@@ -127,6 +130,12 @@ class Words:
         self._first, self._numbers = np.append(self._first, ends), np.append(self._numbers, numbers)
         self.names += islice(self._terms, len(self.names), None)
         self._known = len(self._runs)
+
+    def _remembered(self, latin: Sequence[str]) -> dict[str, str]:
+        """The stems of words of questions, and others: many are asked for again."""
+        if new := [word for word in latin if word not in self._asked]:
+            self._asked |= zip(new, self._stems(new), strict=True)
+        return self._asked
 
     def _stems(self, latin: Sequence[str]) -> list[str]:
         self._memory.execute("INSERT INTO words (words) VALUES ('delete-all')")
