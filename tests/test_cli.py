@@ -214,3 +214,22 @@ def test_a_cloud_that_dies_mid_answer(tmp_path: Path) -> None:
 def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--version", monkeypatch=monkeypatch) == 0
     assert re.fullmatch(r"antiphon \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+CUT_WHILE_LOADING = """
+import sys
+
+class Cut:
+    def find_spec(self, name, *others):
+        if name == "antiphon.cli.ask":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Cut())
+from antiphon.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_while_the_command_line_is_loaded_ends_it_without_a_word() -> None:
+    ended = subprocess.run([sys.executable, "-c", CUT_WHILE_LOADING], capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")

@@ -21,7 +21,7 @@ def test_the_wheel(tmp_path: Path) -> None:
         assert any(name.endswith("licenses/LICENSE") for name in names)
         assert not any(name.startswith(("tests", "docs")) for name in names)
         (entry,) = [name for name in names if name.endswith("entry_points.txt")]
-        assert "antiphon = antiphon.cli:main" in archive.read(entry).decode()
+        assert "antiphon = antiphon.__main__:main" in archive.read(entry).decode()
         archive.extractall(tmp_path / "site")
     code = "import antiphon.cli, sys; sys.argv = ['antiphon', '--version']; antiphon.cli.main()"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path / "site", capture_output=True, text=True, check=True)
