@@ -30,7 +30,7 @@ EXPANSION, LAWS = "2,2,2", 7
 class Size:
     """texts, positions: of truncation. prompts, tokens: answers of each method. rates: uplinks, in Mbit/s.
 
-    deciding: answers that decide between K = 32 and K = 320; their acceptance is so near that it takes about 1,800 tokens each.
+    deciding: answers that are to decide between K = 32 and K = 320: about 1,800 tokens each, for they are near.
     """
 
     texts: int
