@@ -119,7 +119,7 @@ def test_a_database(server: Server, database: str) -> None:
         index.stats()
     values = """('/d/a.txt', 1, 2, 'x', 100, 20, 3, 8), ('/d/b.txt', 1, 2, 'y', 100, 20, 1, 4)"""
     server.run(
-        "ALTER TABLE antiphon.sources DROP COLUMN counted, DROP COLUMN encoding, DROP COLUMN text_field",
+        "ALTER TABLE antiphon.sources DROP COLUMN counted, DROP COLUMN encoding, DROP COLUMN text_field, DROP COLUMN led_to",
         "ALTER TABLE antiphon.passages DROP COLUMN counted, DROP COLUMN digest",
         f"INSERT INTO antiphon.sources (path, size, modified_ns, digest, words, overlap, passages, all_words) VALUES {values}",
         """INSERT INTO antiphon.passages VALUES (1, 1, 'a', 'the old mill burned down', 'line', 1, 1, ''),
