@@ -18,13 +18,13 @@ from antiphon.methods.base import Method
 from antiphon.models.base import Model
 from antiphon.models.toy import named_toy
 from antiphon.net.virtual import Cost, VirtualWorker, run_virtual
-from antiphon.wire.messages import Envelope, decode
+from antiphon.wire.messages import Envelope, Goodbye, decode, encode
 
 Result = TypeVar("Result")
 
 Delay = Callable[[], float]
 Cut = tuple[int, str]
-"""The number of a frame, from 1 on, and whether the link breaks `before` or `after` it is delivered."""
+"""The number of a frame, from 1 on, and whether the link breaks `before` or `after` it is delivered, or with a `goodbye`."""
 
 PATIENCE = 200
 """Dials, and frames that an end may try to send over a link that it was told is down; more is a loop without end."""
@@ -165,6 +165,9 @@ class Network:
         receiver.inbox.put_nowait(frame)
         if (self._count, "after") in self._cuts:
             self.cut(sender)
+        if (self._count, "goodbye") in self._cuts:
+            self.newest[0].inbox.put_nowait(encode(Envelope(0, Goodbye("the cloud is stopping"))))
+            self.cut()
         return None
 
     def cut(self, end: End | None = None) -> None:

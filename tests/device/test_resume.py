@@ -94,6 +94,15 @@ def test_a_cut_at_every_boundary(name: str) -> None:
     assert resumed[1] > 3 * resumed[0]
 
 
+@pytest.mark.parametrize("name", WITH_CLOUD)
+def test_a_cloud_that_stops_says_goodbye_at_any_time(name: str) -> None:
+    """Also while the device drafts, and would send what nobody may send any more."""
+    what = asked(name, tokens=8)
+    whole, network = written(what)
+    for number in range(1, frames(network) + 1):
+        assert_same(written(what, (number, "goodbye"))[0], whole)
+
+
 @pytest.mark.parametrize("name", ["coupled", "coupled-tree"])
 def test_coupled_answers_stay_those_of_cloud(name: str) -> None:
     """Also with automatic lengths, which another clock would choose otherwise."""

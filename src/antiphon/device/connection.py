@@ -113,8 +113,8 @@ class DeviceSession:
         return self._connection.has(self.number)
 
     async def cancel(self) -> None:
-        """Tell the cloud to stop, if it has not. Raises LinkError if it takes nothing any more."""
-        if self._wire.life(self.number) in (Life.OPENING, Life.RUNNING):
+        """Tell the cloud to stop, if it has not, nor left. Raises LinkError if it takes nothing any more."""
+        if not self._wire.closed and self._wire.life(self.number) in (Life.OPENING, Life.RUNNING):
             try:
                 async with asyncio.timeout(self._connection.patience.close):
                     await self.send(m.Cancel())
@@ -241,7 +241,7 @@ class Connection:
 
     async def close(self) -> None:
         """Say goodbye and end the link; a cloud that does not listen is left without."""
-        with suppress(LinkError, ProtocolError, TimeoutError):
+        with suppress(LinkError, ProtocolError, RemoteError, TimeoutError):
             async with asyncio.timeout(self.patience.close):
                 await self.send(m.Goodbye("done"))
         await self._leave()
@@ -292,7 +292,9 @@ class Connection:
             raise RemoteError(sentence, refusal.code) from refusal
 
     async def send(self, message: m.Message, session: int = 0) -> None:
-        """Send a message of this end. Raises LinkError if the link is down."""
+        """Send a message of this end. Raises LinkError if the link is down, and what the cloud left with if it has left."""
+        if self.wire.closed and self._broken is not None:
+            raise self._broken
         frame = self.wire.send(message, session)
         self._watch(Side.DEVICE, m.Envelope(session, message), frame)
         try:
