@@ -42,6 +42,20 @@ def run(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return 0
 
 
+def test_ctrl_c_says_so_on_a_line_of_its_own() -> None:
+    """The text before it may have ended anywhere. The cloud is one that takes a connection and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"ws://127.0.0.1:{silent.getsockname()[1]}"
+        command = [*COMMAND, "generate", "--cloud", address, "--model", "toy-device", "the "]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        taken, _ = silent.accept()
+        with taken:
+            process.send_signal(signal.SIGINT)
+            _, complaint = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert complaint == "\nantiphon: stopped\n"
+
+
 FIGURES = {
     "text": str,
     "tokens": int,

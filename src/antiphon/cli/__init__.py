@@ -5,13 +5,17 @@ Bad input and anything else that a person can mend is one sentence on stderr and
 
 import os
 import sys
-from typing import Annotated
+from contextlib import suppress
+from typing import Annotated, NoReturn
 
 import typer
 
 from antiphon import __version__, shown
 from antiphon.cli import ask, bench, demo, doctor, generate, library, link, profile, reproduce, serve
 from antiphon.errors import AntiphonError
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -38,11 +42,22 @@ def main() -> None:
     except AntiphonError as error:
         sys.exit(_complain(error))
     except KeyboardInterrupt:
-        sys.stdout.flush()
-        os._exit(130)  # a thread may be in a long pass of its model: nobody waits for that
+        _stop()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # typer's word for a Ctrl-C within a command
+            _stop()
+        raise
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+
+
+def _stop() -> NoReturn:
+    """Say so on a line of its own, for text may have ended within one, and leave."""
+    with suppress(OSError):
+        sys.stdout.flush()
+        print("\nantiphon: stopped", file=sys.stderr)  # noqa: T201
+    os._exit(INTERRUPTED)  # a thread may be in a long pass of its model: nobody waits for that
 
 
 def _complain(error: AntiphonError) -> int:

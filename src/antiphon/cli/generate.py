@@ -44,7 +44,7 @@ def generate(
         TREE.truncate
     ),
     wire: Annotated[str, typer.Option(help="tslt: how draft laws are packed: delta, plain or tight.")] = TREE.wire,
-    expansion: Annotated[str, typer.Option(help="tslt-tree: children of each node by depth.")] = TREE.expansion,
+    expansion: Annotated[str, typer.Option(help="coupled-tree, tslt-tree: children of each node by depth.")] = TREE.expansion,
     replacement: Annotated[bool, typer.Option(help="tslt-tree: draw children with replacement.")] = TREE.replacement,
     uncertain: Annotated[float, typer.Option(help="u-hlm: share of other draws from which a draft counts as uncertain.")] = (
         _HLM.uncertain

@@ -48,7 +48,8 @@ def serve(
             if embedder is not None and stats.vectors < stats.passages:
                 missing = stats.passages - stats.vectors
                 raise UsageError(f"{missing:,} passages have no vectors yet: run `antiphon library update` with --embedder")
-            typer.echo(f"antiphon: {stats.passages:,} passages in {shown.line(shown.address(library))}", err=True)
+            held = f"{stats.passages:,} passage{'' if stats.passages == 1 else 's'}"
+            typer.echo(f"antiphon: {held} in {shown.line(shown.address(library))}", err=True)
         listener = stack.enter_context(listen(config))
         cloud = Cloud(load(model_config), library=index)
         typer.echo(f"antiphon: {cloud.model.name} listens on {address(listener)} (Ctrl-C stops it)")
