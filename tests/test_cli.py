@@ -144,6 +144,7 @@ WITH_TOY = ("generate", "--model", "toy-device", "x")
             (*WITH_TOY, "--method", "telepathy"),
             "there is no method 'telepathy': use one of cloud, coupled, coupled-tree, ",
         ),
+        ((*WITH_TOY, "--method", "concord"), "the method concord answers from documents: `antiphon ask` runs it"),
         ((*WITH_TOY, "--draft-length", "0"), "draft length must be a number from 1 on, or auto, not '0'"),
         ((*WITH_TOY, "--draft-length", "17"), "draft length must be 1 to 16, or 0 (auto), not 17"),
         ((*WITH_TOY, "--method", "coupled", "--ahead", "33"), "ahead must be 0 (wait) to 32 drafts, not 33"),

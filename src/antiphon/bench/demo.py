@@ -182,7 +182,7 @@ _BITS_COLUMNS = (
 
 def table(rows: Sequence[Row]) -> Table:
     """The figures of the methods, side by side; bits, milliseconds and cloud passes are a token."""
-    return _table(rows, "Means over the prompts; bits and cloud passes are a token", _COLUMNS)
+    return _table(rows, "Means over the prompts, all of their tokens; bits and cloud passes are a token", _COLUMNS)
 
 
 def bits_table(rows: Sequence[Row]) -> Table:

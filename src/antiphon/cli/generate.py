@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +25,10 @@ from antiphon.cli.arguments import (
 )
 from antiphon.cli.screen import from_stdin, write
 from antiphon.config import CoupledOptions, ModelConfig, Request, SamplingParams, UncertaintyOptions
+from antiphon.errors import UsageError
+
+if TYPE_CHECKING:
+    from antiphon.methods.base import Method
 
 _SAMPLING, _HLM, _COUPLED, _REQUEST = SamplingParams(), UncertaintyOptions(), CoupledOptions(), Request("any")
 
@@ -67,14 +71,12 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Write one answer: text to stdout as it comes, a summary to stderr."""
-    from antiphon.methods import find
-
     sampling = SamplingParams(repetition_penalty, presence_penalty, frequency_penalty, (), temperature, top_k, top_p, min_p)
     given: dict[str, object] = {"ahead": ahead, "precision": precision, "uncertain": uncertain, "kept": kept}
     given |= {"candidates": number_or_auto("candidates", candidates), "iterations": iterations, **drafting(draft_length)}
     given |= {"truncate": truncate, "wire": wire, "expansion": expansion, "replacement": replacement}
     given |= {} if draft_precision is None else {"draft_precision": draft_precision}
-    options = find(method).options_from(given)
+    options = _method(method).options_from(given)
     text = from_stdin("prompt") if prompt == "-" else prompt
     request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed)
     device_config = None if model is None else ModelConfig(model, context, threads)
@@ -82,6 +84,15 @@ def generate(
     typer.echo(_summary(figures), err=True)
     if as_json:
         typer.echo(json.dumps(figures))
+
+
+def _method(name: str) -> "Method":
+    """The method of this name. Raises UsageError, with the command that runs it where it answers from documents."""
+    from antiphon.methods import MIXTURES, find
+
+    if name in MIXTURES:
+        raise UsageError(f"the method {name} answers from documents: `antiphon ask` runs it")
+    return find(name)
 
 
 async def _generate(request: Request, url: str | None, model: ModelConfig | None, checked: bool) -> dict[str, Any]:
