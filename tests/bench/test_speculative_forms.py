@@ -87,9 +87,8 @@ def tokens_a_round(alpha: float, drafts: int) -> float:
 
 
 def realised(results: Sequence[Result], alpha: float) -> float:
-    """The share of tested drafts that stood; three standard deviations from what the laws say would be a fault."""
-    depths = [depth for result in results for depth in result.answer.acceptance_by_depth()]
-    stood, tested = (sum(counts) for counts in zip(*depths, strict=True))
+    """The share of tested sets of siblings of which one stood; three deviations from what the laws say would be a fault."""
+    stood, tested = (sum(counts) for counts in zip(*(result.answer.sets_of_siblings() for result in results), strict=True))
     assert stood / tested == pytest.approx(alpha, abs=3 * np.sqrt(alpha * (1 - alpha) / tested))
     return stood / tested
 
