@@ -3,10 +3,9 @@
 Bad input and anything else that a person can mend is one sentence on stderr and exit code 2.
 """
 
-import os
 import sys
 from contextlib import suppress
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -42,22 +41,22 @@ def main() -> None:
     except AntiphonError as error:
         sys.exit(_complain(error))
     except KeyboardInterrupt:
-        _stop()
+        _say_stopped()
+        sys.exit(INTERRUPTED)
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer's word for a Ctrl-C within a command
-            _stop()
+            _say_stopped()
         raise
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
 
 
-def _stop() -> NoReturn:
-    """Say so on a line of its own, for text may have ended within one, and leave."""
+def _say_stopped() -> None:
+    """On a line of its own, for text may have ended within one."""
     with suppress(OSError):
         sys.stdout.flush()
         print("\nantiphon: stopped", file=sys.stderr)  # noqa: T201
-    os._exit(INTERRUPTED)  # a thread may be in a long pass of its model: nobody waits for that
 
 
 def _complain(error: AntiphonError) -> int:
