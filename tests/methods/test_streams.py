@@ -278,7 +278,7 @@ def test_the_law_of_more_answers(name: str, given: dict[str, object]) -> None:
         pytest.skip("another law than the target's")
     for models in (None, large_pair()) if name in METHODS else (None,):
         writer = Writer(name, given, models=models)
-        assert p_value(writer.sampled(20_000, alike), writer.law) > 1e-3
+        assert p_value(writer.sampled(8_000, alike), writer.law) > 1e-3
 
 
 FAULTS = {
