@@ -107,10 +107,9 @@ def test_trees_of_other_shapes(spite: str, expansion: str, replacement: bool) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("spite", SPITES)
 @pytest.mark.parametrize("length", [2, 0])
-@pytest.mark.parametrize("name", RATIO)
+@pytest.mark.parametrize("name", [name for name in RATIO if name != "xcosd-e"])  # its branches would take minutes each
 def test_longer_answers_cut_more_often(name: str, length: int, spite: str) -> None:
-    tokens = 3 if name == "xcosd-e" else 5
-    assert error(name, Pair(LETTERS, LETTERS, seed=2), spite, tokens, cuts=4, draft_length=length) < 1e-12
+    assert error(name, Pair(LETTERS, LETTERS, seed=2), spite, 5, cuts=4, draft_length=length) < 1e-12
     assert error(name, Pair(SMALL, LARGE, seed=9), spite, 3, PLAIN, draft_length=min(length, 2)) < 1e-12
 
 
