@@ -5,6 +5,7 @@ Hypothesis tries the same examples in every run. Others are tried with `--hypoth
 
 import ctypes
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +23,12 @@ settings.register_profile("explore", deadline=None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before any test is read: its own settings begin with those of the profile."""
+    """Before any test is read: its own settings begin with those of the profile.
+
+    Where the tests run behind an `&`, Ctrl-C is ignored, and so it would be by the programs that they start and interrupt.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--hypothesis-profile", default=None) is None:
         seed = config.getoption("--hypothesis-seed", default=None)
         settings.load_profile("fixed" if seed is None else "explore")

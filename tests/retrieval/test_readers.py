@@ -316,7 +316,7 @@ def test_mail(tmp_path: Path) -> None:
         assert "From: Ada <ada@example.org>" in document.text
         assert "It burned.\n\nBye." in document.text
         assert list(document.told) == ["1 attachment not read"]
-    assert "no sound EML" in complaint(tmp_path, "f.eml", "just text")
+    assert "it is no mail" in complaint(tmp_path, "f.eml", "just text")
     unknown = "Subject: x\nContent-Type: text/plain; charset=nobody-knows\n\nwords"
     assert "words" in only(tmp_path, "f.eml", unknown).text
 
@@ -442,7 +442,9 @@ def test_what_is_no_file_of_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "NUL" in complaint(tmp_path, "a.md", b"a\x00b")
     assert "not UTF-16" in complaint(tmp_path, "a.txt", b"\xff\xfea")
     for name in READERS:
-        assert any(words in complaint(tmp_path, "a" + name, b"") for words in ("no text in it", "no sound", "no JSON"))
+        assert any(
+            words in complaint(tmp_path, "a" + name, b"") for words in ("no text in it", "no sound", "no JSON", "no mail")
+        )
     assert "no text in it" in complaint(tmp_path, "a.html", "<script>x</script>")
     assert "its pages are pictures" in complaint(tmp_path, "a.pdf", pdf(""))
     assert "no sound PDF" in complaint(tmp_path, "a.pdf", b"%PDF-1.4\ngarbage")
