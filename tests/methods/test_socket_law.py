@@ -142,7 +142,7 @@ class ChildrenTestedFromTheDraftersStream(TsltTreeCloud):
     ids=["xcosd", "xcosd-e", "tslt-tree"],
 )
 def test_a_stream_that_is_used_twice_is_seen(name: str, given: dict[str, object], wrong: type) -> None:
-    """Each draw is right for itself, so enumeration finds nothing; together they are not."""
+    """Each draw is right for itself; together they are not. Over sockets the answers are few: `test_streams` has thousands."""
     right = METHODS[name]
     confused = Method(name, right.summary, True, right.device, wrong, options=right.options)
-    assert p_value(sampled(name, given, {**METHODS, name: confused}).counts, expected(name, given)) < 1e-6
+    assert p_value(sampled(name, given, {**METHODS, name: confused}).counts, expected(name, given)) < 1e-4
