@@ -15,7 +15,7 @@ from hypothesis import settings
 from antiphon.config import ModelConfig
 from antiphon.errors import ModelError
 from antiphon.models import load
-from antiphon.models.base import Model
+from antiphon.models.base import InUse, Model
 from kept import watched
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -51,12 +51,18 @@ def requantised(file: Path) -> Path:
     return file
 
 
+_loaded: list[Model] = []
+"""The real models that tests share."""
+
+
 def _real(name: str) -> Iterator[Model]:
     try:
         model = load(ModelConfig(name, context=2048, threads=len(os.sched_getaffinity(0))))
     except ModelError as error:
         pytest.skip(str(error))
+    _loaded.append(model)
     yield model
+    _loaded.remove(model)
     model.close()
 
 
@@ -85,6 +91,8 @@ def smollm2_again() -> Iterator[Model]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_kept() -> Iterator[None]:
-    """After every test, whatever happened in it: all that clouds and devices took of their models is back."""
+    """After every test, whatever happened in it: all that it, and clouds and devices, took of their models is back."""
     with watched():
         yield
+    for model in _loaded:
+        assert getattr(model, "in_use", InUse()) == InUse(), f"the test kept of {model.name}: {model.in_use}"

@@ -3,6 +3,7 @@
 import json
 import math
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from mixtures import End, Shelf, World, answer, dense_answer, question, require_
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
 
-PLACES = (0, 7, 23)
+PLACES = (0, 7, 23, 31, 40, 52)
 """Questions of the data set."""
 
 
@@ -30,10 +31,12 @@ class RealReader(SharedModel):
         return self.row(tuple(tokens))
 
 
-@pytest.fixture(scope="module", params=["smollm2", "gemma3"])
-def reader(request: pytest.FixtureRequest) -> RealReader:
+@pytest.fixture(params=["smollm2", "gemma3"])
+def reader(request: pytest.FixtureRequest) -> Iterator[RealReader]:
     model: Model = request.getfixturevalue(request.param)
-    return RealReader(model)
+    reader = RealReader(model)
+    yield reader
+    reader.forget()
 
 
 def asked() -> list[tuple[str, list[str]]]:
@@ -76,7 +79,7 @@ def test_every_consulted_step_is_dense(reader: RealReader, data: st.DataObject) 
     link = data.draw(st.sampled_from([FAST, "rtt=300ms,up=1Mbit,down=2Mbit,handshakes=0", "rtt=0ms,handshakes=0"]))
     options: dict[str, Any] = {**data.draw(OPTIONS), **data.draw(WAITING)}
     method = data.draw(st.sampled_from(["concord", "concord", "concord-nosystem", "concord-nocomm", "drdg-tw"]))
-    there, prompt = world(reader, data.draw(st.integers(0, len(PLACES) - 1)), clouds, masses, link)
+    there, prompt = world(reader, data.draw(st.integers(0, 2)), clouds, masses, link)
     request = question(method, prompt=prompt, temperature=data.draw(st.sampled_from([0.0, 0.8])), tokens=8, **options)
     require_true(there, request, answer(there, request))
 
@@ -86,10 +89,10 @@ def test_what_always_waits_writes_the_dense_answer(reader: RealReader, temperatu
     """And the device alone, or the cloud's documents alone, would have written another one."""
     kinds: Counter[Kind] = Counter()
     for place in range(len(PLACES)):
-        there, prompt = world(reader, place, 1, (0.0, 0.0), FAST)
+        there, prompt = world(reader, place, 1, (0.0, 1.5), FAST)
         request = question("concord-nosystem", prompt=prompt, temperature=temperature, tokens=12)
         told = answer(there, request)
         assert told.numbers == dense_answer(there, request)
         kinds.update(told.kinds)
     assert kinds[Kind.CHANGED] >= 2, kinds
-    assert math.isclose(kinds.total(), 36, abs_tol=12), kinds
+    assert math.isclose(kinds.total(), 72, abs_tol=24), kinds
