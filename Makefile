@@ -38,7 +38,7 @@ imports: $(READY)
 # The pictures of the README: from a real run, and from the figures of one.
 picture: $(MODELS)
 	@$(BIN)/antiphon demo --picture docs/demo.svg
-	@$(BIN)/antiphon reproduce picture docs/results/x-cosd.json docs/speed.svg
+	@$(BIN)/antiphon-lab reproduce picture docs/results/x-cosd.json docs/speed.svg
 
 # Every figure of the documents, measured again: make figures DATA=FOLDER
 figures: $(MODELS)

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance, PhiloxChance
-from antiphon.core.enumeration import output_law
 from antiphon.methods import METHODS
 from antiphon.methods.base import CloudSide, DeviceSide, Transcript
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Emitted
-from antiphon.methods.pair import run_pair
 from antiphon.methods.verifier import Verifier
 from antiphon.models.toy import ToyModel
+from antiphon.testing.enumeration import output_law
+from antiphon.testing.lockstep import run_pair
 from antiphon.vocabulary import common_vocabulary
 
 DEVICE = ToyModel((b"b", b"", b"a"), seed=1)  # three tokens: b, the end, a

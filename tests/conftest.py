@@ -16,7 +16,7 @@ from antiphon.config import ModelConfig
 from antiphon.errors import ModelError
 from antiphon.models import load
 from antiphon.models.base import InUse, Model
-from kept import watched
+from support.resources import watched
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)

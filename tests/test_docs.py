@@ -12,7 +12,7 @@ from antiphon.device.check import check
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.methods import METHODS
-from links import linked
+from support.links import linked
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -46,9 +46,18 @@ def test_the_example_runs() -> None:
 
 def test_the_tree_of_the_readme_is_the_real_one() -> None:
     (tree,) = blocks("README.md", "text")
-    shown = {line.split()[0].rstrip("/") for line in tree.splitlines() if line.startswith("  ")}
-    package = ROOT / "src" / "antiphon"
-    real = {path.name for path in package.iterdir() if not path.name.startswith("__")} - {"py.typed"}
+    shown: dict[str, set[str]] = {}
+    package = ""
+    for line in tree.splitlines():
+        name = line.split()[0].rstrip("/")
+        if not line.startswith("  "):
+            package, shown[name] = name, set()
+        else:
+            shown[package].add(name)
+    real = {
+        f"src/{package.name}": {path.name for path in package.iterdir() if not path.name.startswith("__")} - {"py.typed"}
+        for package in (ROOT / "src").iterdir()
+    }
     assert shown == real
 
 

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from antiphon.bench.bootstrap import TOO_FEW
-from antiphon.bench.reproduce.redrawn import PAPERS, redrawn
+from antiphon_lab.papers.redrawn import PAPERS, redrawn
+from antiphon_lab.stats.bootstrap import TOO_FEW
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = sorted((ROOT / "docs" / "results").glob("*.json"))

@@ -16,11 +16,11 @@ told() { # FILE COMMAND...: the last line of what a command says is its figures
 }
 
 for paper in tslt x-cosd concord; do
-    "$bin/antiphon" reproduce "$paper" --data "$data" --out "$kept"
+    "$bin/antiphon-lab" reproduce "$paper" --data "$data" --out "$kept"
     cp "$kept/$paper.html" "$kept/$paper.json" "$results"
 done
-told truncation.json "$bin/antiphon" bench truncation --data "$data/wikitext2_test.raw" \
+told truncation.json "$bin/antiphon-lab" bench truncation --data "$data/wikitext2_test.raw" \
     --keep k=32,k=320,k=461,k=3200,p=0.95 --plot docs/truncation.svg
-told retrieval.json "$bin/antiphon" bench retrieval --data "$data"
-"$bin/antiphon" reproduce picture "$results/x-cosd.json" docs/speed.svg
+told retrieval.json "$bin/antiphon-lab" bench retrieval --data "$data"
+"$bin/antiphon-lab" reproduce picture "$results/x-cosd.json" docs/speed.svg
 "$bin/python" tools/figures.py --write

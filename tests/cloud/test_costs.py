@@ -11,20 +11,20 @@ from antiphon.cloud.service import SCORES_BYTES, Cloud
 from antiphon.cloud.told import told
 from antiphon.config import MAX_LOGIT_BIASES, Limits, SamplingParams
 from antiphon.core.distributions import Logits
-from antiphon.core.scores import StepScores
+from antiphon.core.mixture.scores import StepScores
 from antiphon.device.connection import Connection, DeviceSession
 from antiphon.device.generate import Device
+from antiphon.engine.worker import Worker
 from antiphon.errors import CapacityError, ProtocolError, RemoteError, UsageError
 from antiphon.methods import MIXTURES
 from antiphon.methods.effects import Step
-from antiphon.methods.evidence import STEP_BYTES, EvidenceCloud, kept_bytes
-from antiphon.methods.mixture_options import MixtureOptions
+from antiphon.methods.mixture.cloud import STEP_BYTES, EvidenceCloud, kept_bytes
+from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
-from antiphon.net.transport import Inbox
-from antiphon.net.worker import Worker
+from antiphon.transport.frames import Inbox
 from antiphon.vocabulary import Vocabulary
 from antiphon.wire import messages as m
-from links import linked, raw_session, request, toy_cloud, toy_device
+from support.links import linked, raw_session, request, toy_cloud, toy_device
 
 
 def test_a_vocabulary_is_packed_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,10 @@ from antiphon.device.generate import Device
 from antiphon.errors import RemoteError
 from antiphon.methods import METHODS
 from antiphon.methods.base import CloudSide, DeviceSide, Method
-from antiphon.methods.cloud_only import CLOUD, CloudOnlyCloud, CloudOnlyDevice
 from antiphon.methods.effects import Half, Receive, Send
+from antiphon.methods.speculative.cloud_only import CLOUD, CloudOnlyCloud, CloudOnlyDevice
 from antiphon.wire import messages as m
-from links import linked, raw_session, request
+from support.links import linked, raw_session, request
 
 
 def broken_at(place: str, fault: Callable[[], object]) -> type:

@@ -1,4 +1,4 @@
-"""Whenever a device goes, and however, what its answer took comes back; `tests/kept.py` looks after every test."""
+"""Whenever a device goes, and however, what its answer took comes back; `tests/support/resources.py` looks after every test."""
 
 import asyncio
 import random
@@ -14,13 +14,13 @@ from antiphon.config import Request
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.device.writing import opening
+from antiphon.engine.worker import Worker
 from antiphon.methods import METHODS
 from antiphon.models.toy import named_toy
-from antiphon.net.transport import MemoryTransport, memory_pair
-from antiphon.net.worker import Worker
+from antiphon.transport.frames import MemoryTransport, memory_pair
 from antiphon.wire import messages as m
-from kept import flush, require_forgotten, require_nothing_kept
-from links import raw_session, request
+from support.links import raw_session, request
+from support.resources import flush, require_forgotten, require_nothing_kept
 
 Result = TypeVar("Result")
 CALLS = range(1, 6)

@@ -24,7 +24,7 @@ from antiphon.cloud.service import Cloud
 from antiphon.config import Patience, ServeConfig
 from antiphon.errors import CapacityError, ModelError
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
-from links import request, toy_cloud, toy_device
+from support.links import request, toy_cloud, toy_device
 
 
 class Guest:
@@ -224,7 +224,7 @@ def test_a_text_that_is_none_is_refused_as_another_is(caplog: pytest.LogCaptureF
 def test_a_cloud_whose_devices_are_all_at_work_says_that_it_is_full() -> None:
     async def run() -> None:
         from antiphon.errors import LinkError
-        from links import raw_session
+        from support.links import raw_session
 
         cloud = Cloud(named_toy("toy-cloud"))
         async with serving(cloud, ServeConfig(port=0, connections=1)) as url:

@@ -18,7 +18,7 @@ from antiphon.models.toy import named_toy
 from antiphon.vocabulary import identity
 from antiphon.wire import messages as m
 from antiphon.wire.packing import Writer
-from links import linked, raw_session, request, toy_cloud, toy_device
+from support.links import linked, raw_session, request, toy_cloud, toy_device
 
 LIMITS = Limits(frame_bytes=200_000, prompt_bytes=10_000, max_tokens=500, sessions_per_connection=4)
 

@@ -4,7 +4,7 @@ import pytest
 
 from antiphon.models.base import InUse, Model
 from antiphon.models.toy import named_toy
-from fuzzing import Outcome, fuzz
+from support.fuzzing import Outcome, fuzz
 
 
 def require_unharmed(outcome: Outcome, frames: int) -> None:

@@ -15,8 +15,8 @@ from antiphon.methods.effects import Kind
 from antiphon.methods.verifier import Verifier
 from antiphon.models.base import Preempted, Stop
 from antiphon.models.toy import ToyContext
-from antiphon.net.transport import Transport, memory_pair
-from mixtures import Reader, Shelf, answer, question, require_true, world
+from antiphon.transport.frames import Transport, memory_pair
+from support.mixtures import Reader, Shelf, answer, question, require_true, world
 
 
 def test_a_rollback_does_not_wait_for_the_pass_under_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,13 +14,13 @@ from antiphon.cloud.server import address, listen, server_of
 from antiphon.cloud.service import Cloud
 from antiphon.config import Limits, Patience, ServeConfig
 from antiphon.device.connection import Connection, connect
+from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, LinkError
 from antiphon.models.toy import named_toy
-from antiphon.net.worker import Worker
 from antiphon.wire import messages as m
-from fakecloud import Script, fake_cloud, frame
-from kept import require_nothing_kept
-from links import raw_session
+from support.fakecloud import Script, fake_cloud, frame
+from support.links import raw_session
+from support.resources import require_nothing_kept
 
 LOST = 0.9
 PATIENCE = Patience(arrive=0.5, lost=LOST, stalled=1.5, close=0.3)

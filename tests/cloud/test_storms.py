@@ -1,4 +1,4 @@
-"""After any storm a cloud holds what it held before, over real sockets (`tests/storms.py`)."""
+"""After any storm a cloud holds what it held before, over real sockets (`tests/support/storms.py`)."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import pytest
 from antiphon.config import Patience
 from antiphon.models.base import InUse, Model
 from antiphon.models.toy import named_toy
-from storms import Held, at_sea, departures, frame, greeted, opening, storm
+from support.storms import Held, at_sea, departures, frame, greeted, opening, storm
 
 
 def require_same(before: Held, after: Held) -> None:

@@ -1,4 +1,4 @@
-// The noise of a token as docs/protocol.md says it, by operations on 32 bits: a twin of antiphon.core.coupling for test_coupling.
+// The noise of a token as docs/protocol.md says it, by operations on 32 bits: a twin of antiphon.core.noise for test_coupling.
 // Reads [[seed, prompt, chat, choice, position, [id, ...]], ...] and writes, for each, [key, [upper 32 bits, lower 20 bits], ...].
 
 import { createHash } from "node:crypto";

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from antiphon.core.acceptance import accepts, residual
 from antiphon.core.chance import Chance, Place, Role
 from antiphon.core.distributions import Probs
-from antiphon.core.enumeration import output_law
+from antiphon.testing.enumeration import output_law
 
 ELEMENTS = st.one_of(st.just(0.0), st.floats(1e-9, 1.0))
 

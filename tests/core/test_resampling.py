@@ -19,7 +19,7 @@ from antiphon.core.resampling import (
     spare_law,
 )
 from antiphon.core.rounding import Ratios, quantise_ratios, ratios_of
-from anylaw import distributions, large
+from support.random_laws import distributions, large
 
 RATIOS = st.sampled_from([ratios_of(16), ratios_of(32)])
 

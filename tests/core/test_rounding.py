@@ -19,7 +19,7 @@ from antiphon.core.rounding import (
     quantise_ratios,
     ratios_of,
 )
-from anylaw import distributions, large
+from support.random_laws import distributions, large
 
 INF = float("inf")
 BITS = st.sampled_from([8, 16, 32])

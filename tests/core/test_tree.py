@@ -11,9 +11,9 @@ from scipy import stats
 from antiphon.core.acceptance import accept_child, acceptance_rate, residual
 from antiphon.core.chance import Chance, PhiloxChance, Place, Role
 from antiphon.core.distributions import Probs, one_hot, total_variation
-from antiphon.core.enumeration import output_law
 from antiphon.core.tree import ROOT, TokenTree, draw_children, without
-from anylaw import distributions
+from antiphon.testing.enumeration import output_law
+from support.random_laws import distributions
 
 BOTH = pytest.mark.parametrize("replacement", [False, True], ids=["without", "with"])
 

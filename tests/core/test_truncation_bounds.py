@@ -23,11 +23,11 @@ from antiphon.core.acceptance import acceptance_rate, residual
 from antiphon.core.distributions import Probs, process, total_variation, truncated
 from antiphon.core.rounding import LogRatios, quantise_ratios, ratios_of
 from antiphon.methods.effects import Exchanged
-from antiphon.methods.tslt import Sparsifier
+from antiphon.methods.speculative.tslt import Sparsifier
 from antiphon.models.base import Model, spell
 from antiphon.vocabulary import common_vocabulary
-from anylaw import distributions, large
-from data import real_prompts
+from support.data import real_prompts
+from support.random_laws import distributions, large
 
 ROOM = 1e-12
 """What float64 needs."""

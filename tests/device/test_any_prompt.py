@@ -14,7 +14,7 @@ from antiphon.errors import UsageError
 from antiphon.methods import METHODS
 from antiphon.models.base import Model
 from antiphon.models.toy import END, ToyModel, named_toy, toy_pieces
-from links import between
+from support.links import between
 
 WAYS = {
     "chain": ("coupled", CoupledOptions(3, 3)),

@@ -26,7 +26,7 @@ from antiphon.methods.probe import Question
 from antiphon.methods.verifier import Targets, TreeTargets, Verifier
 from antiphon.models.toy import ToyContext, named_toy
 from antiphon.wire.messages import Probed
-from links import linked, request
+from support.links import linked, request
 
 SHIFT = 0.2
 """Logits by which noise and faults move the toys, the even tokens up and the others down."""

@@ -11,7 +11,7 @@ from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.methods.verifier import Verifier
 from device.test_check import Ask, asking, moved, widen
-from links import linked
+from support.links import linked
 
 
 def stopped(ask: Ask, count: int, *, both: bool) -> list[Check]:

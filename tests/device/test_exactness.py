@@ -10,10 +10,10 @@ from antiphon.config import Request
 from antiphon.errors import UsageError
 from antiphon.methods import METHODS, MIXTURES
 from antiphon.methods.effects import Half, Kind
-from antiphon.methods.evidence import EvidenceCloud
-from links import linked
-from links import request as generated
-from mixtures import Told, World, answer, dense_answer, question, world
+from antiphon.methods.mixture.cloud import EvidenceCloud
+from support.links import linked
+from support.links import request as generated
+from support.mixtures import Told, World, answer, dense_answer, question, world
 
 
 @pytest.mark.parametrize("name", METHODS)

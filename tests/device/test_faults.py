@@ -13,12 +13,12 @@ from antiphon.core.distributions import Probs
 from antiphon.errors import ProtocolError
 from antiphon.methods import METHODS
 from antiphon.methods.base import CloudSide, Method
-from antiphon.methods.chain import Proposed
-from antiphon.methods.dssd import DssdCloud, DssdDevice
 from antiphon.methods.effects import Finish, Half, Receive, Send
+from antiphon.methods.speculative.chain import Proposed
+from antiphon.methods.speculative.dssd import DssdCloud, DssdDevice
 from antiphon.wire import messages as m
 from antiphon.wire.packing import Writer
-from links import request, toy_cloud, toy_device
+from support.links import request, toy_cloud, toy_device
 
 
 class NoLargest(DssdCloud):

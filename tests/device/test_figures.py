@@ -18,14 +18,14 @@ from antiphon.device.generate import Device
 from antiphon.device.text import bytes_of
 from antiphon.methods import METHODS
 from antiphon.methods.base import Method
-from antiphon.methods.coupled import CoupledDevice
 from antiphon.methods.effects import Emit, Emitted, Kind
 from antiphon.methods.outcome import Outcome
-from antiphon.methods.tree import TreeDevice
+from antiphon.methods.speculative.coupled import CoupledDevice
+from antiphon.methods.speculative.token_tree import TreeDevice
 from antiphon.models.toy import named_toy, toy_vocabulary
 from antiphon.vocabulary import identity
-from broken_links import Cut, Network, boundaries, broken
-from links import request
+from support.broken_links import Cut, Network, boundaries, broken
+from support.links import request
 
 TOYS = named_toy("toy-device"), named_toy("toy-cloud")
 TREES = ["tslt-tree", "coupled-tree"]

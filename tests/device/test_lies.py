@@ -17,12 +17,12 @@ from websockets.asyncio.server import ServerConnection
 from antiphon.config import Request
 from antiphon.device.connection import BYTES_WAITING, MESSAGES_WAITING, Connection, connect
 from antiphon.device.generate import Device
+from antiphon.engine.worker import Worker
 from antiphon.errors import ProtocolError, RemoteError
-from antiphon.net.worker import Worker
 from antiphon.vocabulary import MAX_BYTES, MAX_TOKENS, Vocabulary
 from antiphon.wire import messages as m
-from fakecloud import Script, fake_cloud, frame
-from links import raw_session
+from support.fakecloud import Script, fake_cloud, frame
+from support.links import raw_session
 
 
 @pytest.fixture(autouse=True)

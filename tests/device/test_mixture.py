@@ -23,16 +23,16 @@ from antiphon.errors import AntiphonError, CapacityError, LinkError, ProtocolErr
 from antiphon.methods import MIXTURES
 from antiphon.methods.effects import Half, Kind, Receive, Send
 from antiphon.models.chat import prompt_ids
-from antiphon.net.transport import Transport, memory_pair
-from antiphon.net.websocket import header_bytes
 from antiphon.retrieval.context import context
 from antiphon.retrieval.index import Index
 from antiphon.retrieval.ingest import add
 from antiphon.retrieval.opening import open_library
 from antiphon.retrieval.options import PassageOptions
+from antiphon.transport.frames import Transport, memory_pair
+from antiphon.transport.websocket import header_bytes
 from antiphon.wire import messages as m
 from antiphon.wire.session import Life
-from mixtures import (
+from support.mixtures import (
     END,
     PIECES,
     Crossed,

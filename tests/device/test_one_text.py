@@ -8,14 +8,14 @@ import pytest
 
 from antiphon.config import CoupledOptions, CoupledTreeOptions, NoOptions, Request, SamplingParams
 from antiphon.core.chance import PhiloxChance, Race, answer_key
-from antiphon.core.coupling import Noise
 from antiphon.core.distributions import Ids
+from antiphon.core.noise import Noise
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.models.base import Model
 from antiphon.models.toy import MERGES, ToyModel, named_toy, toy_pieces
-from links import between
+from support.links import between
 
 DEVICES: dict[str, Callable[[], Model | None]] = {
     "none": lambda: None,

@@ -21,19 +21,19 @@ from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
 from antiphon.errors import AntiphonError, LinkError, ProtocolError, RemoteError
 from antiphon.methods import METHODS
-from antiphon.methods.cloud_only import CLOUD, CloudOnlyCloud
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Finish, Half
-from antiphon.methods.lengths import Auto
+from antiphon.methods.speculative.cloud_only import CLOUD, CloudOnlyCloud
+from antiphon.methods.speculative.draft_length import Auto
 from antiphon.methods.verifier import REPLAY_WIDTH, Verifier
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
-from antiphon.net.virtual import VirtualWorker
 from antiphon.vocabulary import identity
 from antiphon.wire import messages as m
 from antiphon.wire.packing import Reader
 from antiphon.wire.session import Ledger, Traffic
-from broken_links import Cut, End, Network, boundaries, broken, random_delay, verify_cost
-from links import linked, raw_session, request
+from antiphon_lab.links.virtual_time import VirtualWorker
+from support.broken_links import Cut, End, Network, boundaries, broken, random_delay, verify_cost
+from support.links import linked, raw_session, request
 
 TOYS = named_toy("toy-device"), named_toy("toy-cloud")
 WITH_CLOUD = [name for name, method in METHODS.items() if method.cloud is not None]
@@ -156,7 +156,7 @@ class Timeless(Auto):
 @pytest.mark.parametrize("name", ["dsd", "dssd", "xcosd", "xcosd-e", "tslt", "coupled"])
 def test_automatic_lengths_go_on_with_what_they_learned(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The very text, at every boundary: a round that was cut is done again, and the later ones are as they would have been."""
-    monkeypatch.setattr("antiphon.methods.lengths.Auto", Timeless)
+    monkeypatch.setattr("antiphon.methods.speculative.draft_length.Auto", Timeless)
     for precision in (16, 32) if name in ("dssd", "xcosd", "xcosd-e") else (16,):
         what = asked(name, tokens=10, seed=3, options={"draft_length": 0, "candidates": 0, "precision": precision})
         whole, network = written(what)
@@ -183,7 +183,7 @@ def test_the_very_text_with_default_options(name: str) -> None:
 @pytest.mark.parametrize("length", [0, 1, 2, 4])
 @pytest.mark.parametrize("name", RATIO)
 def test_the_very_text_of_more_answers(name: str, length: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("antiphon.methods.lengths.Auto", Timeless)
+    monkeypatch.setattr("antiphon.methods.speculative.draft_length.Auto", Timeless)
     given = {"draft_length": length, "candidates": seed % 3, "iterations": 2, "precision": (16, 32)[seed % 2]}
     what = asked(name, tokens=20, seed=seed, options=given)
     whole, network = written(what)

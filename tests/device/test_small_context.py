@@ -11,8 +11,8 @@ from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.methods import METHODS
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
-from broken_links import Cut, Network, broken
-from links import request
+from support.broken_links import Cut, Network, broken
+from support.links import request
 
 DRAFTING = [name for name, method in METHODS.items() if method.drafts and method.cloud is not None]
 TOKENS = 20

@@ -16,7 +16,7 @@ from antiphon.device.generate import Device
 from antiphon.errors import LinkError, UsageError
 from antiphon.methods import METHODS
 from antiphon.models.toy import named_toy
-from links import linked, request, toy_cloud, toy_device
+from support.links import linked, request, toy_cloud, toy_device
 
 DRAFTING = ["dsd", "dssd"]
 
@@ -155,7 +155,7 @@ def test_the_closed_forms_where_savings_lower_them() -> None:
 def test_check_tells_a_fault_from_equality(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(device: Device, connection: Connection) -> None:
         asked = request("dssd", temperature=0, tokens=30)
-        monkeypatch.setattr("antiphon.methods.dssd.residual", _worst)
+        monkeypatch.setattr("antiphon.methods.speculative.dssd.residual", _worst)
         result = await device.generate(asked, connection)
         found = await check(device, asked, result, connection)
         assert not found.equal

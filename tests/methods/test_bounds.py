@@ -7,10 +7,10 @@ import pytest
 
 from antiphon.config import CandidateOptions, SplitOptions, UncertaintyOptions
 from antiphon.errors import UsageError
-from antiphon.methods import accounting
-from antiphon.methods.accounting import Bits, Work
+from antiphon.methods import closed_forms as accounting
+from antiphon.methods.closed_forms import Bits, Work
 from antiphon.methods.effects import Exchanged
-from antiphon.methods.mixture_options import LONGEST_WAIT, MixtureOptions
+from antiphon.methods.mixture.options import LONGEST_WAIT, MixtureOptions
 from antiphon.models.toy import toy_vocabulary
 from antiphon.vocabulary import common_vocabulary
 

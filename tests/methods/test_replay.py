@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from antiphon.core.distributions import Logits
 from antiphon.core.tree import ROOT, TokenTree
+from antiphon.methods.cached_context import Reading
 from antiphon.methods.effects import Now, Step
-from antiphon.methods.reading import Reading
 from antiphon.methods.replay import Deciding, deciding, replayed
 from antiphon.models.toy import ToyReader, toy_pieces
-from models.growing import path_to, random_parents
+from models.llamacpp.growing import path_to, random_parents
 
 MODEL = ToyReader(toy_pieces())
 

@@ -17,9 +17,9 @@ from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
 from antiphon.methods import METHODS
 from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.drafter import Drafted
-from antiphon.methods.lengths import Auto
+from antiphon.methods.speculative.draft_length import Auto
 from antiphon.wire.messages import Draft, Envelope, Message, Resampling, Retry, Verdict, encode
-from laws import LARGE, SHARED, SMALL, Breaks, Pair, broken_law, distance, target_law
+from support.laws import LARGE, SHARED, SMALL, Breaks, Pair, broken_law, distance, target_law
 
 NARROW = SamplingParams(temperature=1.0, top_k=2)
 PLAIN = SamplingParams(temperature=1.0)
@@ -128,7 +128,7 @@ class Capricious(Auto):
 @pytest.mark.parametrize("spite", ["rejections", "odd", "drafts"])
 @pytest.mark.parametrize("name", CHAINS)
 def test_whatever_auto_would_choose_now(name: str, spite: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("antiphon.methods.lengths.Auto", Capricious)
+    monkeypatch.setattr("antiphon.methods.speculative.draft_length.Auto", Capricious)
     assert error(name, Pair(SHARED, SHARED, seed=3), spite, 4, draft_length=0) < 1e-12
 
 
@@ -166,7 +166,7 @@ def forgetting(name: str, what: str) -> Method:
 
 @pytest.mark.parametrize("name", ["dsd", "tslt", "dssd", "xcosd"])
 def test_a_round_that_is_divided_anew_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("antiphon.methods.lengths.Auto", Capricious)
+    monkeypatch.setattr("antiphon.methods.speculative.draft_length.Auto", Capricious)
     monkeypatch.setitem(METHODS, name, forgetting(name, "round"))
     assert max(error(name, Pair(SHARED, SHARED, seed=3), spite, 4, draft_length=0) for spite in ("rejections", "odd")) > 1e-3
 

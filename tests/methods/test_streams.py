@@ -18,13 +18,13 @@ from antiphon.core.chance import Chance, PhiloxChance, PhiloxStream, Place, Race
 from antiphon.core.distributions import Ids
 from antiphon.methods import METHODS, MIXTURES
 from antiphon.methods.effects import Kind
-from antiphon.methods.mixture_options import MixtureOptions
-from antiphon.methods.pair import run_pair
+from antiphon.methods.mixture.options import MixtureOptions
+from antiphon.testing.lockstep import run_pair
 from antiphon.wire.messages import Message, Verdict
-from laws import CutError, Law, Pair, breaking
-from mixed import emitted, mixture
-from sampled import AUTO, CANDIDATES, SAMPLING, TOKENS, Confused, expected, p_value
-from sampled import pair as large_pair
+from support.laws import CutError, Law, Pair, breaking
+from support.mixed import emitted, mixture
+from support.sampled import AUTO, CANDIDATES, SAMPLING, TOKENS, Confused, expected, p_value
+from support.sampled import pair as large_pair
 
 Numbers = tuple[int, ...]
 Ends = Callable[[int], tuple[Chance, Chance]]

@@ -4,12 +4,12 @@ import pytest
 
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance
-from antiphon.core.enumeration import output_law
 from antiphon.methods import METHODS
 from antiphon.methods.base import Transcript
 from antiphon.methods.effects import Finish, Half
-from antiphon.methods.pair import run_pair
-from laws import LARGE, SHARED, SMALL, Pair
+from antiphon.testing.enumeration import output_law
+from antiphon.testing.lockstep import run_pair
+from support.laws import LARGE, SHARED, SMALL, Pair
 
 END = 7
 FEW = {"draft_length": 1, "candidates": 1, "iterations": 1, "draws": 1, "truncate": "k=2", "expansion": "2", "precision": 16}

@@ -11,25 +11,25 @@ from msgspec.structs import replace as replace_fields
 from antiphon.config import SamplingParams
 from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits
+from antiphon.core.mixture.scores import ZERO, Report
 from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
-from antiphon.core.scores import ZERO, Report
 from antiphon.errors import AntiphonError, ModelError, ProtocolError
 from antiphon.methods import METHODS, MIXTURES
 from antiphon.methods.base import DeviceSide, Method, Transcript
-from antiphon.methods.cloud_line import CloudLine
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Half, Kind, Send
-from antiphon.methods.evidence import EvidenceCloud
-from antiphon.methods.mixture_options import LONGEST_WAIT, MixtureOptions
-from antiphon.methods.pair import run_pair
+from antiphon.methods.mixture.cloud import EvidenceCloud
+from antiphon.methods.mixture.cloud_stream import CloudLine
+from antiphon.methods.mixture.options import LONGEST_WAIT, MixtureOptions
 from antiphon.methods.probe import ProbeDevice, Question
 from antiphon.models.toy import ToyModel
+from antiphon.testing.lockstep import run_pair
 from antiphon.vocabulary import common_vocabulary
 from antiphon.wire import messages as m
 from antiphon.wire.scores import ScoreCodec
-from laws import LARGE, SHARED, SMALL, Pair, distance, method_law, target_law
-from mixtures import answer, question, require_true, require_whole, world
+from support.laws import LARGE, SHARED, SMALL, Pair, distance, method_law, target_law
+from support.mixtures import answer, question, require_true, require_whole, world
 
 DENSE = ["dragon", "drdg-tw", "concord-nocomm", "drdg-sw"]
 

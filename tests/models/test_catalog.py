@@ -18,7 +18,7 @@ from antiphon.config import ModelConfig
 from antiphon.errors import CacheError, ModelError
 from antiphon.models import catalog, load
 from antiphon.models.toy import ToyModel
-from tinymodel import write_llama
+from support.tinymodel import write_llama
 
 
 @pytest.fixture(autouse=True)

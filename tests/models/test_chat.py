@@ -11,7 +11,7 @@ from antiphon.models import load
 from antiphon.models.base import Model
 from antiphon.models.chat import prompt_ids, render
 from antiphon.models.toy import named_toy
-from tinymodel import write_llama
+from support.tinymodel import write_llama
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from antiphon.errors import CapacityError, ModelError
 from antiphon.models.base import Context, Model
 from antiphon.models.toy import ToyModel, toy_pieces
-from tinymodel import load_tiny
+from support.tinymodel import load_tiny
 
 BACKENDS = ("toy", "llamacpp")
 CELLS = 512

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from retrieval.contract import Opener
-from retrieval.postgres import Server, running
+from retrieval.postgres.server import Server, running
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +29,6 @@ def database(server: Server) -> str:
 
 @pytest.fixture
 def library(server: Server, database: str) -> Opener:
-    from antiphon.retrieval.postgres import PostgresIndex
+    from antiphon.retrieval.postgres.index import PostgresIndex
 
     return partial(PostgresIndex, server.url(database))

@@ -15,8 +15,8 @@ from antiphon.retrieval.documents import DocumentError
 from antiphon.retrieval.options import Reading
 from antiphon.retrieval.readers import READERS, apart, read
 from antiphon.retrieval.readers.apart import Reader
+from retrieval.readers.test_readers import BOMB, LAUGHS, MAIL, ODT, W, book, packed
 from retrieval.samples import lines_of, pdf, word
-from retrieval.test_readers import BOMB, LAUGHS, MAIL, ODT, W, book, packed
 
 SLIDE = "<s xmlns:a='a'><a:p><a:r><a:t>otter</a:t></a:r></a:p></s>"
 DOCUMENT = f"<w:d {W}><w:p><w:r><w:t>otter</w:t></w:r></w:p></w:d>"

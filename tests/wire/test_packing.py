@@ -14,7 +14,7 @@ from antiphon.core.distributions import Probs, one_hot
 from antiphon.core.rounding import FloatRatios, LogRatios, Ratios, quantise_fixed, quantise_ratios
 from antiphon.errors import ProtocolError
 from antiphon.wire.packing import Reader, Writer, law_bits
-from anylaw import large
+from support.random_laws import large
 
 LOG, FLOAT = LogRatios(), FloatRatios()
 BOTH = pytest.mark.parametrize("ratios", [LOG, FLOAT], ids=["log", "float"])

@@ -29,16 +29,16 @@ from antiphon.config import (
     UncertaintyOptions,
 )
 from antiphon.core.chance import answer_key
-from antiphon.core.consult import AskAll, AskChunk, AskScores
-from antiphon.core.coupling import Noise
 from antiphon.core.distributions import one_hot
+from antiphon.core.mixture.consult import AskAll, AskChunk, AskScores
+from antiphon.core.mixture.scores import SCORES, SUMS, ZERO, Report
+from antiphon.core.noise import Noise
 from antiphon.core.rounding import FloatRatios, LogRatios, from_fixed_point
-from antiphon.core.scores import SCORES, SUMS, ZERO, Report
 from antiphon.methods import METHODS, MIXTURES
-from antiphon.methods.evidence import KEPT
-from antiphon.methods.mixture_options import MixtureOptions
+from antiphon.methods.mixture.cloud import KEPT
+from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.methods.verifier import REPLAY_WIDTH
-from antiphon.net.websocket import header_bytes
+from antiphon.transport.websocket import header_bytes
 from antiphon.vocabulary import Vocabulary, common_vocabulary
 from antiphon.wire import messages as m
 from antiphon.wire import session
@@ -155,7 +155,7 @@ def codes_in(path: Path) -> Iterator[str]:
 
 def test_every_error_code() -> None:
     """Those of `bench` aside: its played halves meet no other implementation."""
-    paths = [path for path in SOURCE.rglob("*.py") if "bench" not in path.relative_to(SOURCE).parts]
+    paths = sorted(SOURCE.rglob("*.py"))
     raised = {code for path in paths for code in codes_in(path)}
     told = [row[0] for row in rows(section("Errors"))]
     assert len(raised) > 8
@@ -220,7 +220,7 @@ def test_what_the_cloud_has_no_use_for() -> None:
     """The cloud's halves and its service read the other options, and none of these."""
     table = rows(section("Options of mixing methods"))
     unused = {row[0] for row in table if row[2].endswith("the cloud has no use for it")}
-    files = ("methods/evidence.py", "methods/centralized.py", "methods/dragon.py", "cloud/service.py")
+    files = ("methods/mixture/cloud.py", "methods/mixture/centralized.py", "methods/mixture/dragon.py", "cloud/service.py")
     sources = "".join((SOURCE / file).read_text() for file in files)
     read = {row[0] for row in table if re.search(rf"options\.{row[0]}\b", sources)}
     assert read == {row[0] for row in table} - unused

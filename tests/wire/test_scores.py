@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from antiphon.core.consult import AskAll, AskChunk, AskScores, Question
-from antiphon.core.scores import ZERO, Report
+from antiphon.core.mixture.consult import AskAll, AskChunk, AskScores, Question
+from antiphon.core.mixture.scores import ZERO, Report
 from antiphon.errors import ProtocolError
 from antiphon.vocabulary import bits_for
 from antiphon.wire.scores import COUNT_BITS, ScoreCodec

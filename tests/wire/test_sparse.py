@@ -14,7 +14,7 @@ from antiphon.errors import ProtocolError, UsageError
 from antiphon.vocabulary import bits_for
 from antiphon.wire.packing import Reader, Writer
 from antiphon.wire.sparse import SparseCodec, form_of
-from anylaw import large
+from support.random_laws import large
 
 FORMS = [("delta", 8), ("delta", 16), ("delta", 32), ("plain", 8), ("plain", 16), ("plain", 32), ("tight", 8), ("tight", 16)]
 EACH = pytest.mark.parametrize(("form", "bits"), FORMS, ids=[f"{form}-{bits}" for form, bits in FORMS])

@@ -90,9 +90,9 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Answer from your documents and a cloud's: text to stdout, each token marked on a terminal, a summary to stderr."""
-    from antiphon.cli.asked import answer, summary  # only now: what they need is slow to import
-    from antiphon.device.session import MixingConfig
-    from antiphon.methods.mixture_options import MixtureOptions
+    from antiphon.cli.ask_output import answer, summary  # only now: what they need is slow to import
+    from antiphon.device.assembly import MixingConfig
+    from antiphon.methods.mixture.options import MixtureOptions
     from antiphon.retrieval.options import SearchOptions
 
     given: dict[str, Any] = {"kept": kept, "form": form, "first": first, "asked": asked, "epsilon": epsilon, "delta": delta}

@@ -24,7 +24,7 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """See it work: two real models on this machine, three prompts, one table."""
-    from antiphon.bench.demo import Plan, run
+    from antiphon.demo.table import Plan, run
 
     console = Console(
         stderr=as_json, record=picture is not None, force_terminal=True if picture else None, width=_width(picture)

@@ -31,8 +31,8 @@ def doctor(cloud: CloudUrl, model: ModelName, threads: Threads = MODEL.threads, 
 
 
 async def _examine(url: str | None, model: ModelConfig) -> Any:
+    from antiphon.device.assembly import using
     from antiphon.device.doctor import examine
-    from antiphon.device.session import using
 
     async with using("dssd", url, model) as (device, connection):
         if connection is None or url is None:

@@ -97,8 +97,8 @@ def _method(name: str) -> "Method":
 
 async def _generate(request: Request, url: str | None, model: ModelConfig | None, checked: bool) -> dict[str, Any]:
     from antiphon.device.answer import Piece
+    from antiphon.device.assembly import using
     from antiphon.device.check import check, require_checkable
-    from antiphon.device.session import using
 
     def show(pieces: Sequence[Piece]) -> None:
         write("".join(piece.text for piece in pieces))

@@ -13,12 +13,12 @@ from antiphon.cloud.service import Answering, Cloud, failure_code
 from antiphon.cloud.told import told
 from antiphon.config import Patience
 from antiphon.core.distributions import Logits
+from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, LinkError, ProtocolError
 from antiphon.methods.effects import Arrived, Effect, Emit, Finish, Step, drive
 from antiphon.models.base import Stop, public_name
-from antiphon.net.transport import Inbox, Transport, next_within
-from antiphon.net.websocket import header_bytes
-from antiphon.net.worker import Worker
+from antiphon.transport.frames import Inbox, Transport, next_within
+from antiphon.transport.websocket import header_bytes
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire import messages as m
 from antiphon.wire.session import Life, Received, Side, WireSession

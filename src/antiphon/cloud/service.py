@@ -10,16 +10,16 @@ import msgspec
 
 from antiphon.config import Limits, WithTree
 from antiphon.core.chance import PhiloxChance, answer_key
+from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, CapacityError, ModelError, UsageError
 from antiphon.methods import METHODS, MIXTURES, PROBES, find
 from antiphon.methods.base import CloudMixing, CloudSide, Method, Transcript
 from antiphon.methods.effects import Half, Step
-from antiphon.methods.evidence import kept_bytes
-from antiphon.methods.fitting import fitted
+from antiphon.methods.mixture.cloud import kept_bytes
+from antiphon.methods.mixture.context_budget import fitted
 from antiphon.methods.verifier import Verifier
 from antiphon.models.base import Model, public_name
 from antiphon.models.chat import prompt_ids
-from antiphon.net.worker import Worker
 from antiphon.retrieval.context import Looked, look
 from antiphon.retrieval.index import Index
 from antiphon.vocabulary import CommonVocabulary, from_members, identity

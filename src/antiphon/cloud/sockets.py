@@ -14,7 +14,7 @@ from websockets.http11 import Request
 
 from antiphon.cloud.doors import ACCEPTED_AT_ONCE, FULL, Doors, foreign_page
 from antiphon.config import Limits
-from antiphon.net.pulse import Pulse
+from antiphon.transport.liveness import Pulse
 from antiphon.wire.session import SMALL_FRAME_BYTES
 
 EXTENSION = "antiphon.socket"

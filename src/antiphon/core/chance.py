@@ -1,7 +1,7 @@
 """Chance as an argument: two verbs, `bernoulli` and `categorical` (METHODS 0).
 
 Production draws from counter-based streams keyed by (answer, role, place), so a draw never depends on how many draws
-came before it elsewhere. Tests pass `antiphon.core.enumeration.EnumeratingChance`, which follows every branch.
+came before it elsewhere. Tests pass `antiphon.testing.enumeration.EnumeratingChance`, which follows every branch.
 
 A place is the position of a round's first token and an index in the round. Rounds begin at different positions, so what was
 drawn beyond the tokens that a round brought is never used again; and a round that is done again draws the same again.
@@ -14,8 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from antiphon.core.coupling import Noise
 from antiphon.core.distributions import Ids, Probs
+from antiphon.core.noise import Noise
 
 
 class Role(IntEnum):

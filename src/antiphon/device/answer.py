@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from antiphon.device.arrival import Arrival
+from antiphon.device.emission import Arrival
 from antiphon.device.text import TextStream, bytes_of
-from antiphon.methods.accounting import Bits, Work
+from antiphon.methods.closed_forms import Bits, Work
 from antiphon.methods.effects import Consulted, Emit, Emitted, Exchanged, Finish, Kind
 from antiphon.methods.outcome import by_level, sets_of_siblings
 from antiphon.retrieval.context import Looked

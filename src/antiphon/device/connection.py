@@ -10,11 +10,11 @@ from typing import TypeAlias, TypeVar
 from antiphon import __version__, shown
 from antiphon.cache import read_cached, write_cached
 from antiphon.config import Limits, Patience
+from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, LinkError, ProtocolError, RemoteError
 from antiphon.models.base import Model, public_name
-from antiphon.net.transport import Inbox, Transport, next_within
-from antiphon.net.websocket import dial, header_bytes
-from antiphon.net.worker import Worker
+from antiphon.transport.frames import Inbox, Transport, next_within
+from antiphon.transport.websocket import dial, header_bytes
 from antiphon.vocabulary import MAX_BYTES, CommonVocabulary, Vocabulary, common_vocabulary, identity
 from antiphon.wire import messages as m
 from antiphon.wire.session import Ledger, Life, Received, Side, WireSession

@@ -14,14 +14,14 @@ from antiphon.device.connection import Connection
 from antiphon.device.host import Host, Show, now, run_half
 from antiphon.device.mixture import Mixture
 from antiphon.device.writing import Writing
+from antiphon.engine.worker import Worker
 from antiphon.errors import ModelError, UsageError
 from antiphon.methods import METHODS, MIXTURES, find
 from antiphon.methods.base import DeviceMixing, DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
-from antiphon.methods.fitting import fitted, together
+from antiphon.methods.mixture.context_budget import fitted, together
 from antiphon.models.base import Model
 from antiphon.models.chat import prompt_ids
-from antiphon.net.worker import Worker
 from antiphon.retrieval.context import Looked, context, look
 from antiphon.retrieval.index import Index
 from antiphon.vocabulary import CommonVocabulary, identity

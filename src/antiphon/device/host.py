@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Answer, Piece
 from antiphon.device.connection import DeviceSession, arriving, understood
+from antiphon.engine.worker import Worker
 from antiphon.errors import ProtocolError
 from antiphon.methods.effects import Arrived, Effect, Emit, Finish, Half, Step, drive
-from antiphon.net.transport import next_within
-from antiphon.net.worker import Worker
+from antiphon.transport.frames import next_within
 from antiphon.wire.messages import Message
 
 Show = Callable[[Sequence[Piece]], None]

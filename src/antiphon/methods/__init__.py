@@ -8,25 +8,25 @@ from collections.abc import Mapping
 
 from antiphon.errors import UsageError
 from antiphon.methods.base import Method
-from antiphon.methods.centralized import CRCG, DRCG
-from antiphon.methods.cloud_only import CLOUD
-from antiphon.methods.concord import CONCORD, CONCORD_NOCOMM, CONCORD_NOSYSTEM
-from antiphon.methods.coupled import COUPLED
-from antiphon.methods.coupled_tree import COUPLED_TREE
-from antiphon.methods.cu_hlm import CU_HLM
-from antiphon.methods.device_only import DEVICE
-from antiphon.methods.dragon import DRAGON, DRDG_TW
-from antiphon.methods.drdg_sw import DRDG_SW
-from antiphon.methods.dsd import DSD
-from antiphon.methods.dssd import DSSD
-from antiphon.methods.gr import GR
+from antiphon.methods.baselines.cu_hlm import CU_HLM
+from antiphon.methods.baselines.drdg_sw import DRDG_SW
+from antiphon.methods.baselines.gr import GR
+from antiphon.methods.baselines.tr import TR
+from antiphon.methods.baselines.u_hlm import U_HLM
+from antiphon.methods.mixture.centralized import CRCG, DRCG
+from antiphon.methods.mixture.concord import CONCORD, CONCORD_NOCOMM, CONCORD_NOSYSTEM
+from antiphon.methods.mixture.dragon import DRAGON, DRDG_TW
 from antiphon.methods.probe import PROBE
-from antiphon.methods.tr import TR
-from antiphon.methods.tslt import TSLT
-from antiphon.methods.tslt_tree import TSLT_TREE
-from antiphon.methods.u_hlm import U_HLM
-from antiphon.methods.xcosd import XCOSD
-from antiphon.methods.xcosd_e import XCOSD_E
+from antiphon.methods.speculative.cloud_only import CLOUD
+from antiphon.methods.speculative.coupled import COUPLED
+from antiphon.methods.speculative.coupled_tree import COUPLED_TREE
+from antiphon.methods.speculative.device_only import DEVICE
+from antiphon.methods.speculative.dsd import DSD
+from antiphon.methods.speculative.dssd import DSSD
+from antiphon.methods.speculative.tslt import TSLT
+from antiphon.methods.speculative.tslt_tree import TSLT_TREE
+from antiphon.methods.speculative.xcosd import XCOSD
+from antiphon.methods.speculative.xcosd_e import XCOSD_E
 
 _ALL = (CLOUD, DEVICE, COUPLED, COUPLED_TREE, DSD, TSLT, TSLT_TREE, DSSD, XCOSD, XCOSD_E, GR, TR, U_HLM, CU_HLM)
 

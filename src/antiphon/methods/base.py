@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 from antiphon.config import ChainOptions
 from antiphon.core.chance import Chance, Place
-from antiphon.methods.accounting import ClosedForm
+from antiphon.methods.closed_forms import ClosedForm
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Finish, Half, Step
-from antiphon.methods.lengths import Lengths
+from antiphon.methods.speculative.draft_length import Lengths
 from antiphon.methods.verifier import Verifier
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Retrieved

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance, Place, Role, Stream
 from antiphon.core.distributions import Logits, Probs, process
-from antiphon.core.patience import entropy
+from antiphon.core.draft_length import entropy
 from antiphon.core.rounding import Quantise
 from antiphon.core.tree import ROOT, TokenTree
 from antiphon.errors import CapacityError, UsageError
+from antiphon.methods.cached_context import Reading
 from antiphon.methods.effects import Step
-from antiphon.methods.reading import Reading
 from antiphon.models.base import Context, Model, spell
 from antiphon.vocabulary import CommonVocabulary
 

@@ -1,6 +1,6 @@
 """What a half may ask of its driver: a method's half is a generator that yields one of these and is sent the answer.
 
-Halves know no socket, clock or thread. The same code runs under enumeration (`methods.pair`), over a real socket
+Halves know no socket, clock or thread. The same code runs under enumeration (`testing.lockstep`), over a real socket
 (`antiphon.device`, `antiphon.cloud`) and in virtual time.
 """
 
@@ -10,8 +10,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from antiphon.core.consult import Effort
 from antiphon.core.distributions import Logits
+from antiphon.core.mixture.consult import Effort
 from antiphon.errors import AntiphonError, ProtocolError
 from antiphon.methods.outcome import UNTESTED, Outcome
 from antiphon.models.base import Context, Preempted, Stop

@@ -14,8 +14,8 @@ from typing import Any
 
 from antiphon.config import NoOptions, SamplingParams
 from antiphon.core.distributions import Logits, process
+from antiphon.core.near_tie import farthest, least_shift
 from antiphon.core.rounding import exactly
-from antiphon.core.shift import farthest, least_shift
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import Finish, Half, Now, Receive, Send, Step, expect

@@ -7,8 +7,8 @@ from antiphon.config import SamplingParams
 from antiphon.core.distributions import Logits, Probs, process, total_variation
 from antiphon.core.rounding import Quantise, exactly
 from antiphon.core.tree import TokenTree
+from antiphon.methods.cached_context import Reading
 from antiphon.methods.effects import Step
-from antiphon.methods.reading import Reading
 from antiphon.models.base import Context
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Message

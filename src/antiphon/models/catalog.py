@@ -25,7 +25,7 @@ def load(config: ModelConfig) -> Model:
     if config.name.startswith("toy-"):
         return named_toy(config.name)
     path = _resolve(config.name)
-    from antiphon.models.llamacpp import LlamaModel  # only now: it loads llama.cpp
+    from antiphon.models.llamacpp.model import LlamaModel  # only now: it loads llama.cpp
 
     return LlamaModel(path, name=config.name, context=config.context, threads=config.threads)
 

@@ -8,7 +8,7 @@ from antiphon.errors import UsageError
 from antiphon.retrieval.embedding import Embedder, OnnxEmbedder
 from antiphon.retrieval.index import Index, Renewing
 from antiphon.retrieval.options import SearchOptions
-from antiphon.retrieval.sqlite import SqliteIndex
+from antiphon.retrieval.sqlite.index import SqliteIndex
 
 KEY_VARIABLE = "ANTIPHON_LIBRARY_KEY"
 _SERVERS = ("postgresql://", "postgres://")
@@ -43,7 +43,7 @@ def _on_server(
     url: str, embedder: Embedder | None, options: SearchOptions | None, create: bool, renew: Renewing | None
 ) -> Index:
     try:
-        from antiphon.retrieval.postgres import PostgresIndex
+        from antiphon.retrieval.postgres.index import PostgresIndex
     except ImportError as error:
         raise UsageError("a library in PostgreSQL needs psycopg: run pip install 'antiphon[postgres]'") from error
     return PostgresIndex(url, embedder=embedder, options=options, create=create, renew=renew)

@@ -4,7 +4,7 @@ A text is folded (`folding`) and split where its script changes. Latin words are
 all that begin with the same four letters, so that other languages are found in other forms. In alphabets that are not Latin
 each word stands beside its overlapping parts of three letters. Korean, whose particles join words, is cut into overlapping
 pairs of syllables, Chinese and Japanese into characters and pairs of them; Thai, Lao, Khmer, Burmese and Tibetan, which set no
-words apart, into overlapping parts of three characters. Chosen by recall: see `antiphon bench retrieval`.
+words apart, into overlapping parts of three characters. Chosen by recall: see `antiphon-lab bench retrieval`.
 """
 
 import hashlib

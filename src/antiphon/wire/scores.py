@@ -1,7 +1,7 @@
 """Scores of a step on the wire: reports, all of them, and the questions for more (METHODS 4)."""
 
-from antiphon.core.consult import AskAll, AskChunk, AskScores, Question
-from antiphon.core.scores import ZERO, Codes, Report
+from antiphon.core.mixture.consult import AskAll, AskChunk, AskScores, Question
+from antiphon.core.mixture.scores import ZERO, Codes, Report
 from antiphon.errors import ProtocolError
 from antiphon.wire.packing import Reader, Writer
 

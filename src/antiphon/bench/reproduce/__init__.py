@@ -1,1 +1,0 @@
-"""`antiphon reproduce`: the tables and figures of the papers, with our models (docs/reproduce.md)."""

@@ -1,0 +1,1 @@
+"""The maths of mixing the scores of several ends (METHODS 4)."""

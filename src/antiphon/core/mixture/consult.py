@@ -1,0 +1,144 @@
+"""One consultation, from the first evidence to the token: certificate, questions, chunks, everything (METHODS 4; CONCORD IV-C).
+
+A generator: it yields what to ask of which end and is sent the replies, so whoever drives it only moves messages.
+"""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from antiphon.core.mixture.certificate import Certificate
+from antiphon.core.mixture.scores import Bound, Codes, Report
+from antiphon.errors import UsageError
+
+
+def _require(condition: bool, sentence: str) -> None:
+    if not condition:
+        raise UsageError(sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsultOptions:
+    """How evidence is asked for. Any values give the same token; they cost bytes and trips. Raises UsageError.
+
+    first: K0, scores in the evidence of every step. asked: k, ids a question at most. rounds: R_max, questions at most; 0 asks
+    for no ids at all (`--disclosure push`). epsilon: share of the ambiguous local mass that a question may leave out. delta:
+    margin of the certificate in log-probability. chunk, chunks: scores in a chunk, and chunks before everything is sent. bound:
+    see `antiphon.core.mixture.scores.Bound`. certificate: a token is settled by `both` bounds, its own from below too, or, as
+    in the paper, only a known one by the `upper` bounds of all others.
+    """
+
+    first: int = 8
+    asked: int = 4
+    rounds: int = 2
+    epsilon: float = 0.05
+    delta: float = 0.0
+    chunk: int = 64
+    chunks: int = 4
+    bound: Bound = "next"
+    certificate: Literal["both", "upper"] = "both"
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("first", 1, 256),
+            ("asked", 1, 256),
+            ("rounds", 0, 64),
+            ("chunk", 1, 4096),
+            ("chunks", 0, 64),
+        ):
+            value = getattr(self, name)
+            _require(least <= value <= most, f"{name} must be {least} to {most}, not {value}")
+        _require(0 < self.epsilon < 1, f"epsilon must be above 0 and below 1, not {self.epsilon}")
+        _require(0 <= self.delta <= 10, f"delta must be between 0 and 10, not {self.delta}")
+        _require(self.bound in ("next", "global"), f"bound must be next or global, not {self.bound!r}")
+        _require(self.certificate in ("both", "upper"), f"certificate must be both or upper, not {self.certificate!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class AskScores:
+    """Send the scores of these tokens."""
+
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskChunk:
+    """Send the next strongest scores."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskAll:
+    """Send every score, as codes by token id."""
+
+
+Question: TypeAlias = AskScores | AskChunk | AskAll
+Questions: TypeAlias = Mapping[int, Question]
+"""What to ask, by remote end; all of them at once."""
+Replies: TypeAlias = Mapping[int, Report | Codes]
+"""What came back, by remote end: a `Report`, or all codes after AskAll. An end that is missing is not waited for any more."""
+
+
+@dataclass(slots=True)
+class Effort:
+    """What a consultation took: questions, the ids in them, chunks, and whether everything was sent at last."""
+
+    questions: int = 0
+    ids: int = 0
+    chunks: int = 0
+    everything: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The dense token of the ends that were there to the last, those ends, and what it took."""
+
+    token: int
+    ends: tuple[int, ...]
+    effort: Effort
+
+
+def consult(certificate: Certificate, options: ConsultOptions) -> Generator[Questions, Replies, Settled]:
+    """Settle the token of a step. The first evidence of each end is in the certificate, or the end was dropped.
+
+    Raises ValueError if a reply is no answer to the question, or does not fit the vocabulary.
+    """
+    effort = Effort()
+    while (token := certificate.settled(options.delta)) is None:
+        questions = _next_questions(certificate, options, effort)
+        replies = yield questions
+        for number in questions.keys() - replies.keys():
+            certificate.drop(number)
+        if effort.everything:
+            token = certificate.dense({number: _codes(reply) for number, reply in replies.items()})
+            break
+        for number, reply in replies.items():
+            certificate.absorb(number, _report(reply))
+    return Settled(token, tuple(certificate.ends), effort)
+
+
+def _next_questions(certificate: Certificate, options: ConsultOptions, effort: Effort) -> Questions:
+    if effort.questions < options.rounds:
+        wanted = certificate.wanted(options.asked, options.epsilon, options.delta)
+        if wanted:
+            effort.questions, effort.ids = effort.questions + 1, effort.ids + len(wanted)
+            missing = {number: tuple(certificate.unknown(number, wanted)) for number in certificate.ends}
+            return {number: AskScores(tokens) for number, tokens in missing.items() if tokens}
+    if effort.chunks < options.chunks:
+        effort.chunks += 1
+        return dict.fromkeys(certificate.ends, AskChunk(options.chunk))
+    effort.everything = True
+    return dict.fromkeys(certificate.ends, AskAll())
+
+
+def _report(reply: Report | Codes) -> Report:
+    if not isinstance(reply, Report):
+        raise ValueError("all scores came where some were asked for")
+    return reply
+
+
+def _codes(reply: Report | Codes) -> Codes:
+    if isinstance(reply, Report):
+        raise ValueError("some scores came where all were asked for")
+    return reply

@@ -1,0 +1,1 @@
+"""`antiphon demo`: two ends on this machine, and a table of methods."""

@@ -1,0 +1,1 @@
+"""Where models compute: today one thread a model."""

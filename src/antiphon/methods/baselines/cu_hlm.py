@@ -1,0 +1,75 @@
+"""`cu-hlm`: `u-hlm` with the draft law compressed: its likeliest tokens, the rest of its mass spread evenly (METHODS 2).
+
+Not exact, also where the cloud is asked: the draft was drawn from another law than the one that it is tested against.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from antiphon.config import UncertaintyOptions
+from antiphon.core.distributions import Probs
+from antiphon.core.rounding import fixed_point
+from antiphon.errors import ProtocolError
+from antiphon.methods import closed_forms as accounting
+from antiphon.methods.base import CloudSide, DeviceSide, Method
+from antiphon.methods.baselines.u_hlm import UncertaintyCloud, UncertaintyDevice
+from antiphon.methods.drafter import Drafted
+from antiphon.methods.speculative.dsd import DenseProposed
+from antiphon.vocabulary import bits_for
+from antiphon.wire.packing import Reader, Writer
+
+
+class CuHlmDevice(UncertaintyDevice):
+    """Sends the likeliest tokens of an uncertain draft's law."""
+
+    def __init__(self, side: DeviceSide, options: UncertaintyOptions) -> None:
+        super().__init__(side, options)
+        self._kept, self._precision = options.kept, options.draft_precision
+
+    def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
+        """Count, then id and probability of each."""
+        for draft in drafts:
+            counts = fixed_point(draft.probs, self._precision)
+            order = np.argsort(-counts, kind="stable")[: self._kept]
+            kept = [int(number) for number in order if counts[number] > 0]
+            writer.number(len(kept), bits_for(self._kept + 1))
+            for number in kept:
+                writer.number(number, self.side.common.common_bits)
+                writer.number(int(counts[number]), self._precision)
+
+
+class CuHlmCloud(UncertaintyCloud):
+    """Tests and resamples with the compressed law."""
+
+    def __init__(self, side: CloudSide, options: UncertaintyOptions) -> None:
+        super().__init__(side, options)
+        self._kept, self._precision = options.kept, options.draft_precision
+
+    def unpack(self, reader: Reader, numbers: Sequence[int]) -> list[DenseProposed]:
+        """The law of each draft."""
+        return [self._tested(number, self._law(reader)) for number in numbers]
+
+    def _law(self, reader: Reader) -> Probs:
+        common, total = self.side.common, 2**self._precision - 1
+        count = reader.number(bits_for(self._kept + 1), self._kept + 1, "the count of kept tokens")
+        kept: dict[int, int] = {}
+        for _ in range(count):
+            number = reader.number(common.common_bits, common.size, "a kept token")
+            kept[number] = reader.number(self._precision, total + 1, "the probability of a kept token")
+        rest = total - sum(kept.values())
+        if len(kept) < count or rest < 0 or (rest > 0 and count == common.size):
+            raise ProtocolError("the kept tokens are no part of a distribution", "bad-probability")
+        law: Probs = np.full(common.size, rest / max(1, common.size - count))
+        law[list(kept)] = list(kept.values())
+        law /= total
+        return law
+
+    def _tested(self, number: int, law: Probs) -> DenseProposed:
+        if law[number] == 0:
+            raise ProtocolError("the draft has probability 0, so it cannot have been drawn", "bad-probability")
+        return DenseProposed(number, float(law[number]), law)
+
+
+_SUMMARY = "certain drafts stand unseen; of others the likeliest part of the draft law up, one token down"
+CU_HLM = Method("cu-hlm", _SUMMARY, False, CuHlmDevice, CuHlmCloud, options=UncertaintyOptions, bits=accounting.kept_drafts)

@@ -1,0 +1,95 @@
+"""`drdg-sw`: two whole answers, mixed once, position by position (METHODS 4; CONCORD's baseline).
+
+Each end writes its own answer behind its own documents; the cloud sends all scores of all steps of its line, and the device
+mixes the two at every position, each behind its own tokens. An end whose answer is over goes on saying "end of sequence" with
+certainty. This is not the mixture of METHODS 4: after the first difference the ends speak of different answers.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from antiphon.core.distributions import Probs
+from antiphon.core.mixture.scores import SCORES
+from antiphon.errors import LinkError
+from antiphon.methods.base import CloudSide, Method
+from antiphon.methods.effects import Consulted, Emit, Emitted, Half, Kind
+from antiphon.methods.mixture.cloud import DenseCloud
+from antiphon.methods.mixture.cloud_stream import CloudLine, Proof
+from antiphon.methods.mixture.device import MixingDevice
+from antiphon.methods.mixture.options import LONGEST_WAIT, MixtureOptions
+
+
+class SequenceDevice(MixingDevice):
+    """Writes its own answer, then mixes."""
+
+    dense = True
+    patient = True
+    gates = False
+
+    def run(self) -> Half:
+        """Write the answer."""
+        transcript = self.side.transcript
+        yield from self.meet()
+        laws = yield from self._own()
+        while transcript.finish is None:
+            yield from self._mix(laws[min(transcript.position, len(laws) - 1)])
+        return transcript.finish
+
+    def _own(self) -> Generator[Any, Any, list[Probs]]:
+        """The laws of the device's own answer, as long as it may be, or up to its end; then the last one is that of the end."""
+        transcript, laws, own = self.side.transcript, list[Probs](), list[int]()
+        while len(laws) < transcript.remaining:
+            laws.append((yield from self.scored(own)))
+            own.append(self.certificate(laws[-1], [], len(own)).local_token)
+            if transcript.is_end(own[-1]):
+                return [*laws, _certain(own[-1], len(laws[-1]))]
+        return laws
+
+    def _mix(self, law: Probs) -> Generator[Any, Any, None]:
+        position = self.side.transcript.position
+
+        def heard(line: CloudLine) -> bool:
+            return line.end_token is not None or line.proof(position) is not None
+
+        yield from self.until(heard, self.partners(), LONGEST_WAIT)
+        for line in self.partners():
+            if not heard(line):
+                line.lose(LinkError("the cloud is silent"))
+        lines = self.partners()
+        certificate = self.certificate(law, lines, position)
+        token, kind, consulted = certificate.local_token, Kind.LOCAL, None
+        if lines:
+            proofs = {end: line.proof(position) or _over(line, len(law)) for end, line in enumerate(lines)}
+            mixed, effort = yield from self.decide(certificate, law, proofs, lines)
+            kind = Kind.CONFIRMED if mixed == token else Kind.CHANGED
+            token, consulted = mixed, Consulted(0.0, effort, all(proof.draft == mixed for proof in proofs.values()))
+        self.side.transcript.commit(token)
+        yield Emit((Emitted(token, kind),), consulted=consulted)
+
+
+def _over(line: CloudLine, size: int) -> Proof:
+    """What a cloud says behind the end of its own answer: it sends nothing there."""
+    assert line.end_token is not None
+    return Proof(line.end_token, SCORES.codes(_certain(line.end_token, size)))
+
+
+def _certain(token: int, size: int) -> Probs:
+    """The law that knows no other token."""
+    law = np.zeros(size)
+    law[token] = 1.0
+    return law
+
+
+class SequenceCloud(DenseCloud):
+    """Writes its own answer to the end."""
+
+    def __init__(self, side: CloudSide, options: MixtureOptions) -> None:
+        super().__init__(side, options)
+        self._ahead = self._limit
+
+
+DRDG_SW = Method(
+    "drdg-sw", "two whole answers, mixed once", False, SequenceDevice, SequenceCloud, options=MixtureOptions, mixes=True
+)

@@ -1,0 +1,35 @@
+"""`concord`: device and cloud each read their own documents, and the token is the mixture's (METHODS 4; CONCORD).
+
+The cloud streams sparse evidence ahead of the device. A certificate says whether it settles the token; if not, the device asks
+for the few scores that could change it. Waiting costs debt: with too much of it the device commits its own token. Every token
+that was decided with evidence is the one of the dense mixture on decoded scores.
+
+`concord-nosystem` waits for the evidence of every step, `concord-nocomm` sends all scores: the paper's two ablations.
+"""
+
+from antiphon.methods.base import Method
+from antiphon.methods.mixture.cloud import DenseCloud, EvidenceCloud
+from antiphon.methods.mixture.device import MixingDevice
+from antiphon.methods.mixture.options import MixtureOptions
+
+
+class PatientDevice(MixingDevice):
+    """Without waiting control."""
+
+    patient = True
+
+
+class DenseDevice(MixingDevice):
+    """Without communication control."""
+
+    dense = True
+
+
+_SUMMARY = "sparse evidence down, a certificate, few questions; waiting costs debt"
+CONCORD = Method("concord", _SUMMARY, False, MixingDevice, EvidenceCloud, options=MixtureOptions, mixes=True)
+CONCORD_NOSYSTEM = Method(
+    "concord-nosystem", "concord that always waits", True, PatientDevice, EvidenceCloud, options=MixtureOptions, mixes=True
+)
+CONCORD_NOCOMM = Method(
+    "concord-nocomm", "concord with all scores", False, DenseDevice, DenseCloud, options=MixtureOptions, mixes=True
+)

@@ -1,0 +1,109 @@
+"""`dragon` and `drdg-tw`: the dense mixture, token by token (METHODS 4; DRAGON, and CONCORD's baselines).
+
+`dragon`: both ends draft ahead and all scores cross; the device decides, and an end whose draft is not the token rolls back.
+Sampled, the token is one of the two drafts or drawn in its place, by DRAGON's rule. `--packing topp` sends scores of which the
+tail was cut off: the law then is that of a mixture with what is left.
+
+`drdg-tw`: the cloud waits for every token before it scores the next.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+from antiphon.core.chance import Role
+from antiphon.core.distributions import Probs, truncated
+from antiphon.core.mixture.aggregation import aggregated
+from antiphon.core.mixture.certificate import Certificate
+from antiphon.core.mixture.consult import Effort
+from antiphon.core.mixture.scores import SCORES, Report, Values
+from antiphon.core.mixture.weights import weights_of
+from antiphon.methods.base import CloudSide, Method
+from antiphon.methods.mixture.cloud import DraftingCloud, LockstepCloud
+from antiphon.methods.mixture.cloud_stream import Proof
+from antiphon.methods.mixture.device import Lines, MixingDevice
+from antiphon.methods.mixture.options import MixtureOptions
+
+
+class TokenwiseDevice(MixingDevice):
+    """Waits for all scores of every step."""
+
+    dense = True
+    patient = True
+    gates = False
+    lockstep = True
+
+
+class DragonDevice(MixingDevice):
+    """Waits for all scores of every step, and aggregates drafts when the answer is sampled."""
+
+    dense = True
+    patient = True
+    gates = False
+    _draft = 0
+    """The step's own draft, of a sampled answer: drawn once."""
+
+    @property
+    def lossy(self) -> bool:
+        """The tail of the cloud's law is cut off."""
+        return _kept_mass(self.options) < 1.0
+
+    def noise(self, position: int) -> Values | None:
+        """None is shared."""
+        return None
+
+    def local(self, certificate: Certificate, law: Probs) -> int:
+        """Greedy the likeliest, sampled a draft."""
+        if not self.mixing.sampled:
+            return certificate.local_token
+        self._draft = self.side.chance.at(self.side.transcript.place(), Role.DRAFT).categorical(law)
+        return self._draft
+
+    def decide(
+        self, certificate: Certificate, law: Probs, proofs: dict[int, Proof], lines: Lines
+    ) -> Generator[Any, Any, tuple[int, Effort]]:
+        """Greedy the dense token, sampled one of both drafts or a token in its place."""
+        (proof,) = proofs.values()
+        if not self.mixing.sampled or isinstance(proof.scores, Report):
+            return (yield from super().decide(certificate, law, proofs, lines))
+        decoded = SCORES.values(proof.scores)
+        stream = self.side.chance.at(self.side.transcript.place(), Role.ACCEPT)
+        own, other = weights_of([self.mixing.log_mass, lines[0].log_mass or 0.0])
+        drafts, laws = (self._draft, proof.draft), (law, decoded / decoded.sum())
+        return aggregated(stream, drafts, laws, (own, other)), Effort(everything=True)
+
+
+def _kept_mass(options: MixtureOptions) -> float:
+    return options.top_p if options.packing == "topp" else 1.0
+
+
+class DragonCloud(DraftingCloud):
+    """May cut off the tail of its law."""
+
+    def __init__(self, side: CloudSide, options: MixtureOptions) -> None:
+        super().__init__(side, options)
+        self._top_p = _kept_mass(options)
+
+    def law(self, law: Probs) -> Probs:
+        """The fewest tokens with enough mass."""
+        return truncated(law, top_p=self._top_p) if self._top_p < 1.0 else law
+
+
+DRAGON = Method(
+    "dragon",
+    "both ends draft ahead, all scores down",
+    True,
+    DragonDevice,
+    DragonCloud,
+    options=MixtureOptions,
+    mixes=True,
+    one_cloud=True,
+)
+DRDG_TW = Method(
+    "drdg-tw",
+    "all scores of every token down, in lockstep",
+    True,
+    TokenwiseDevice,
+    LockstepCloud,
+    options=MixtureOptions,
+    mixes=True,
+)

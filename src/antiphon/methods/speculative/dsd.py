@@ -1,0 +1,75 @@
+"""`dsd`: distributed speculative decoding (METHODS 2; TSLT's baseline, X-CoSD's "UL").
+
+Up: ids and the dense draft distributions over the common vocabulary. Down: one token; the cloud resamples.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from antiphon.core.acceptance import residual
+from antiphon.core.chance import Place, Role
+from antiphon.core.distributions import Probs
+from antiphon.core.rounding import quantise_fixed
+from antiphon.errors import ProtocolError
+from antiphon.methods import closed_forms as accounting
+from antiphon.methods.base import CloudSide, DeviceSide, Method
+from antiphon.methods.drafter import Drafted
+from antiphon.methods.speculative.chain import ChainCloud, ChainDevice, PrecisionOptions, Proposed
+from antiphon.wire.packing import Reader, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class DenseProposed(Proposed):
+    """A draft with the whole law that it was drawn from."""
+
+    probs: Probs
+
+
+class DsdDevice(ChainDevice):
+    """Sends whole distributions."""
+
+    def __init__(self, side: DeviceSide, options: PrecisionOptions) -> None:
+        super().__init__(side, options)
+        self._precision = options.draft_precision
+        self.quantise = quantise_fixed(self._precision)
+
+    def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
+        """One distribution a draft."""
+        for draft in drafts:
+            writer.probabilities(draft.probs, self._precision)
+
+
+class DsdCloud(ChainCloud[DenseProposed]):
+    """Tests and resamples with whole distributions."""
+
+    def __init__(self, side: CloudSide, options: PrecisionOptions) -> None:
+        super().__init__(side, options)
+        self._precision = options.draft_precision
+
+    def unpack(self, reader: Reader, numbers: Sequence[int]) -> list[DenseProposed]:
+        """One distribution a draft."""
+        return [self._proposed(reader, number, f"draft {index + 1}") for index, number in enumerate(numbers)]
+
+    def correct(self, writer: Writer, target: Probs, draft: DenseProposed, place: Place) -> Generator[Any, Any, int]:
+        """Draw from the residual and send the token."""
+        yield from ()
+        token = self.side.chance.at(place, Role.RESAMPLE).categorical(residual(target, draft.probs))
+        writer.number(token, self.side.common.target_bits)
+        return token
+
+    def _proposed(self, reader: Reader, number: int, what: str) -> DenseProposed:
+        probs = reader.probabilities(self.side.common.size, self._precision, f"the probabilities of {what}")
+        if probs[number] == 0:
+            raise ProtocolError(f"{what} has probability 0, so it cannot have been drawn", "bad-probability")
+        return DenseProposed(number, float(probs[number]), probs)
+
+
+DSD = Method(
+    "dsd",
+    "the dense draft distributions up, one token down; the cloud resamples",
+    True,
+    DsdDevice,
+    DsdCloud,
+    bits=accounting.dense_drafts,
+)

@@ -1,0 +1,1 @@
+"""Models that llama.cpp runs. Only this folder imports `llama_cpp`."""

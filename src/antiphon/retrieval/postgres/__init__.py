@@ -1,0 +1,1 @@
+"""The index of a cloud: a PostgreSQL database with pgvector."""

@@ -1,0 +1,131 @@
+"""`antiphon-lab bench`: one command a measurement."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from antiphon.cli.arguments import (
+    CHAIN,
+    TREE,
+    AsJson,
+    DraftLengthOfAll,
+    ModelName,
+    Temperature,
+    ThreadsOfEach,
+    names,
+    number_or_auto,
+)
+from antiphon.config import ModelConfig, SamplingParams
+from antiphon_lab.cli.rag import rag
+from antiphon_lab.cli.speculative import speculative
+
+bench = typer.Typer(no_args_is_help=True, help="Measure Antiphon.")
+bench.command()(speculative)
+bench.command()(rag)
+
+
+@bench.command()
+def overhead(rounds: int = 1000, draft_length: int = CHAIN.draft_length) -> None:
+    """Antiphon's own time a round, without models and link: toy models over loopback, `dssd`."""
+    from antiphon_lab.experiments.overhead import run
+
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task("rounds", total=rounds)
+        found = run(rounds, draft_length, lambda done: progress.update(task, completed=min(done, rounds)))
+    typer.echo(
+        f"{found.rounds} rounds: Antiphon's own time {found.overhead_median_ms:.3f} ms median, "
+        f"{found.overhead_p99_ms:.3f} ms p99 (a whole round {found.round_median_ms:.3f} ms, of it models "
+        f"{found.models_median_ms:.3f}, link {found.link_median_ms:.3f})"
+    )
+    typer.echo(json.dumps(_told(asdict(found))))
+
+
+@bench.command()
+def quality(
+    data: Annotated[Path, typer.Option(help="The folder of the data sets.")],
+    methods: Annotated[
+        str, typer.Option(help="Methods to compare, with commas between; cloud is always one.")
+    ] = "dsd,dssd,device",
+    tasks: Annotated[str, typer.Option(help="Tasks, with commas between.")] = "gsm8k,mmlu,wmt22,news,nq",
+    rows: Annotated[int, typer.Option(help="Questions of each task.")] = 24,
+    results: Annotated[Path, typer.Option(help="Keeps every answer; the same command goes on.")] = Path("quality.jsonl"),
+    cloud_model: ModelName = "gemma3-270m",
+    model: ModelName = "smollm2-135m",
+    temperature: Temperature = 1.0,
+    draft_length: DraftLengthOfAll = "2",
+    seed: int = 1,
+    threads: ThreadsOfEach = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Answer questions by several methods and score them side by side."""
+    from antiphon_lab.experiments.quality import Plan, run
+
+    configs = ModelConfig(cloud_model, threads=threads), ModelConfig(model, threads=threads)
+    sampling, drafts = SamplingParams(temperature=temperature), number_or_auto("draft length", draft_length)
+    report = run(
+        Plan(data, names(methods), names(tasks), rows, results, *configs, sampling, drafts, seed), Console(stderr=as_json)
+    )
+    if as_json:
+        typer.echo(json.dumps(_told(report.as_json())))
+
+
+@bench.command()
+def truncation(
+    data: Annotated[Path, typer.Option(help="A text file with long lines, such as WikiText-2's wiki.test.raw.")],
+    cloud_model: ModelName = "gemma3-270m",
+    model: ModelName = "smollm2-135m",
+    temperature: Temperature = 1.0,
+    prompts: Annotated[int, typer.Option(help="Prompts, evenly spread over the file.")] = 20,
+    positions: Annotated[int, typer.Option(help="Tokens that are measured after each prompt.")] = 8,
+    keep: Annotated[
+        str, typer.Option(help="What truncations keep, with commas between: k=TOKENS, p=MASS or off.")
+    ] = "k=8,k=32,k=100,k=320,k=461,k=1000,k=3200,p=0.5,p=0.8,p=0.9,p=0.95,p=0.99",
+    children: Annotated[int, typer.Option(help="Drafts of the multi-candidate columns; 3 and more are slow.")] = 2,
+    draft_precision: Annotated[int, typer.Option(help="Bits of a draft probability: 8, 16 or 32.")] = TREE.draft_precision,
+    threads: ThreadsOfEach = 1,
+    plot: Annotated[Path | None, typer.Option(help="Also draw a picture, into an .svg, .png or .pdf file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """How much of a draft law must cross: mass, acceptance and bytes by truncation; about a minute on one core."""
+    from antiphon_lab.experiments.truncation import Plan, run
+    from antiphon_lab.report.plots import draw, require_drawable
+
+    configs = ModelConfig(cloud_model, threads=threads), ModelConfig(model, threads=threads)
+    sampling = SamplingParams(temperature=temperature)
+    plan = Plan(data, *configs, sampling, prompts, positions, names(keep), children, draft_precision)
+    if plot is not None:
+        require_drawable(plot)
+    report = run(plan, Console(stderr=as_json))
+    if as_json:
+        typer.echo(json.dumps(_told(report.as_json())))
+    if plot is not None:
+        draw(report, plot)
+
+
+@bench.command()
+def retrieval(
+    data: Annotated[Path, typer.Option(help="The folder of the data sets.")],
+    questions: Annotated[int, typer.Option(help="Questions to ask; 0 is all of them.")] = 0,
+    passages: Annotated[int, typer.Option(help="Passages of the large library.")] = 20_000,
+    embedder: Annotated[Path | None, typer.Option(help="Also by vectors: a folder with model.onnx and tokenizer.json.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """A library on Natural Questions: recall, time, and whether the weights of two ends are comparable."""
+    from antiphon_lab.experiments.retrieval import Plan, run
+
+    report = run(Plan(data, questions, passages, embedder=embedder), Console(stderr=as_json))
+    if as_json:
+        typer.echo(json.dumps(_told(asdict(report))))
+
+
+def _told(figures: dict[str, object]) -> dict[str, object]:
+    """With the command that was typed, and where it ran."""
+    from antiphon_lab.report.origin import from_here, typed
+
+    return from_here(figures, typed(sys.argv[1:]))

@@ -1,0 +1,52 @@
+"""The rows of `antiphon-lab bench rag`: a method, and options of it that are not the usual ones.
+
+They are written as `dragon`, `dragon+packing=topp`, `concord+gate=off+bound=global`; any option of a mixture can be given
+(`antiphon.methods.mixture.options`), and a name in front: `fast: concord+gate=0.5`.
+"""
+
+import math
+from dataclasses import asdict, dataclass, fields
+
+from antiphon.errors import UsageError
+from antiphon.methods import MIXTURES, find
+from antiphon.methods.mixture.options import MixtureOptions
+
+BASELINE = "dragon"
+"""The method that the others' speed is compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row. name: its own, or as it is written; options: all of them, the task's form and the passages kept too."""
+
+    name: str
+    method: str
+    options: MixtureOptions
+
+    @property
+    def key(self) -> str:
+        """Method and options, so that equal keys are equal answers."""
+        values = (getattr(self.options, field.name) for field in fields(self.options))
+        return " ".join(map(str, (self.method, *values)))
+
+
+def parse_row(text: str, usual: MixtureOptions) -> Row:
+    """The row that a text names; what it does not say is as in `usual`. Raises UsageError."""
+    label, _, named = text.rpartition(":")
+    method, *changes = (part.strip() for part in named.split("+"))
+    values = asdict(usual)
+    for change in changes:
+        name, _, value = (part.strip() for part in change.partition("="))
+        if name not in values:
+            raise UsageError(f"{change!r} is no option of a mixture: give one of {', '.join(values)}, as in concord+gate=0.5")
+        values[name] = _value(name, type(values[name]), value)
+    return Row(label.strip() or text.strip(), method, find(method, MIXTURES).options_from(values))
+
+
+def _value(name: str, kind: type, text: str) -> object:
+    if kind is str:
+        return text
+    try:
+        return math.inf if (name, text) == ("gate", "off") else kind(text)
+    except ValueError as error:
+        raise UsageError(f"{name} must be a number, not {text!r}") from error

@@ -1,0 +1,1 @@
+"""What forward passes cost, on named hardware or here."""

@@ -1,0 +1,1 @@
+"""Links, emulated: a model of sizes and times, a proxy, and virtual time."""

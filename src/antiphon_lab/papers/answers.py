@@ -1,0 +1,107 @@
+"""What is asked for, and what is kept of an answer: its tape, and how it went on a link."""
+
+import hashlib
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from antiphon.config import Request, SamplingParams
+from antiphon.device.answer import Result
+from antiphon.errors import UsageError
+from antiphon.methods import find
+from antiphon_lab.papers.tapes import Tape
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One answer to write. question: names its prompt, such as `wmt22 3`. options: of the method, by name, if not its defaults.
+
+    each_asked: a stream for whose every token the device sends a request, a trip a token, as without streaming.
+    """
+
+    question: str
+    prompt: str
+    method: str
+    options: tuple[tuple[str, bool | int | str], ...] = ()
+    max_tokens: int = 48
+    each_asked: bool = False
+
+    @property
+    def streamed(self) -> "Ask":
+        """The answer whose tape is this one's."""
+        return replace(self, each_asked=False)
+
+    @property
+    def key(self) -> str:
+        """Tells it from others in a notebook."""
+        digest = hashlib.sha256(self.prompt.encode()).hexdigest()[:8]
+        options = ",".join(f"{name}={value}" for name, value in self.options)
+        return " ".join(
+            [self.question, digest, self.method, options or "-", str(self.max_tokens), "asked"[: 5 * self.each_asked]]
+        )
+
+    def seed(self, run_seed: int) -> int:
+        """The same for every method, another for every question, 64 bits."""
+        return int.from_bytes(hashlib.sha256(f"{run_seed} {self.question}".encode()).digest()[:8], "big")
+
+    def request(self, sampling: SamplingParams, run_seed: int) -> Request:
+        """What the device is asked for. Raises UsageError for a draft length that is automatic: no tape is right for that."""
+        options = find(self.method).options_from(dict(self.options))
+        if getattr(options, "draft_length", 1) == 0:
+            raise UsageError(f"an answer of {self.method} with an automatic draft length cannot be timed anew: fix the length")
+        return Request(self.prompt, self.method, options, sampling, self.max_tokens, seed=self.seed(run_seed))
+
+
+class Take(msgspec.Struct, frozen=True):
+    """A real answer: its tape, and its text."""
+
+    tape: Tape
+    text: str
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """An answer on a link. moments: seconds since it was asked for at which tokens came, and how many.
+
+    up, down: bits of the method's own, framing, and by the closed form. opening: bits of the messages that open it, both ways.
+    accepted, tested: sets of siblings, in a chain drafts. passes: of the cloud.
+    """
+
+    moments: tuple[tuple[float, int], ...]
+    up: tuple[int, int, int]
+    down: tuple[int, int, int]
+    opening: int
+    accepted: int
+    tested: int
+    passes: int
+
+    @classmethod
+    def of(cls, result: Result) -> "Timing":
+        """From a result, in real or virtual time."""
+        answer, form, ledger = result.answer, result.closed_form, result.ledger
+        moments = tuple((arrival.time - answer.started, len(arrival.kinds)) for arrival in answer.arrivals if arrival.kinds)
+        up, down = (form.up, form.down) if form else (0, 0)
+        accepted, tested = answer.sets_of_siblings()
+        return cls(
+            moments=moments,
+            up=(ledger.up.payload_bits, ledger.up.framing_bits, up),
+            down=(ledger.down.payload_bits, ledger.down.framing_bits, down),
+            opening=ledger.setup.bits,
+            accepted=accepted,
+            tested=tested,
+            passes=result.passes,
+        )
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the answer."""
+        return sum(count for _, count in self.moments)
+
+    @property
+    def decoding(self) -> tuple[int, float]:
+        """The tokens after the first round's, and their seconds: what is left when the prompt is read."""
+        return self.tokens - self.moments[0][1], self.moments[-1][0] - self.moments[0][0]
+
+    def shares(self) -> list[float]:
+        """For each of these tokens its share of the seconds of its round."""
+        rounds = zip(self.moments, self.moments[1:], strict=False)
+        return [(after - before) / count for (before, _), (after, count) in rounds for _ in range(count)]

@@ -1,0 +1,1 @@
+"""`antiphon-lab reproduce x-cosd`."""

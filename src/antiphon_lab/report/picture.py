@@ -1,0 +1,51 @@
+"""Charts beside each other as one SVG file that stands alone, in light and dark, such as a README shows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from antiphon.errors import UsageError
+from antiphon_lab.report.charts import HEIGHT, WIDTH
+from antiphon_lab.report.page import CHART_STYLE, COLOURS, Html
+
+GAP, HEAD, NOTE = 24, 26, 22
+"""Between charts, above them for their titles, and below them for the note."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A chart of `antiphon_lab.report.charts` with a title."""
+
+    title: str
+    chart: Html
+
+
+def picture(panels: Sequence[Panel], note: str) -> str:
+    """The file's content."""
+    height = max(_height(panel.chart) for panel in panels)
+    wide, high = len(panels) * WIDTH + (len(panels) - 1) * GAP, HEAD + height + NOTE
+    shapes = [f'<rect width="{wide}" height="{high}" style="fill: var(--paper)"/>']
+    for place, panel in enumerate(panels):
+        left = place * (WIDTH + GAP)
+        size = f'<svg x="{left}" y="{HEAD}" width="{WIDTH}" height="{_height(panel.chart)}" '
+        shapes += [f'<text x="{left + 8}" y="18" class="head">{escape(panel.title)}</text>']
+        shapes += [panel.chart.markup.replace("<svg ", size, 1)]
+    shapes.append(f'<text x="8" y="{high - 7}" class="quiet small">{escape(note)}</text>')
+    style = f"<style>{COLOURS}{CHART_STYLE}svg .head {{ font-weight: 600; font-size: 14px; }}\n</style>"
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" role="img">'
+    return "\n".join([opening, style, *shapes, "</svg>\n"])
+
+
+def write_picture(path: Path, panels: Sequence[Panel], note: str) -> None:
+    """Write it into a file. Raises UsageError."""
+    try:
+        path.write_text(picture(panels, note), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written ({error.strerror}): name another file for the picture") from error
+
+
+def _height(chart: Html) -> int:
+    """Of a chart, which is higher the more rows its legend has."""
+    box = chart.markup.partition('viewBox="')[2].partition('"')[0].split()
+    return int(box[3]) if len(box) == 4 else HEIGHT

@@ -1,0 +1,1 @@
+"""What is asked: prompts, questions, texts and documents."""

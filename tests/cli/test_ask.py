@@ -1,0 +1,568 @@
+"""`antiphon ask` as a person meets it: an answer from several libraries, marked; one sentence for what can be mended."""
+
+import inspect
+import io
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from antiphon import shown
+from antiphon.cli import main
+from antiphon.cli.ask import ask
+from antiphon.cli.marks import STYLES, Marking
+from antiphon.device.answer import Piece
+from antiphon.methods.effects import Kind
+from antiphon.methods.mixture.options import MixtureOptions
+from antiphon.retrieval.index import Found
+from antiphon.retrieval.sqlite.index import SqliteIndex
+from antiphon.retrieval.weights import BM25_TEMPERATURE, COSINE_TEMPERATURE
+from support.libraries import LONG, OTHER, PRIVATE, PUBLIC, QUESTION, make_library, serving_command, serving_toy, toy
+from support.tinyembedder import make_embedder
+
+ASK = [sys.executable, "-m", "antiphon", "ask"]
+MARKS = ("local", "certain", "confirmed", "changed")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Libraries: of the device, of two clouds, and one that is empty."""
+    folder = tmp_path_factory.mktemp("libraries")
+    for name, documents in (("private", PRIVATE), ("public", PUBLIC), ("other", OTHER), ("long", LONG), ("empty", {})):
+        make_library(folder / f"{name}.db", documents)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cloud(folder: Path) -> Iterator[str]:
+    """`antiphon serve` with a library; its toy scores as the device's does."""
+    with serving_command("--model", "toy-cloud", "--library", str(folder / "public.db")) as (url, process):
+        yield url
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=20)
+        assert complaint == f"antiphon: 2 passages in {folder / 'public.db'}\nantiphon: stopped\n"
+
+
+@pytest.fixture(scope="module")
+def others(folder: Path) -> Iterator[tuple[str, str]]:
+    """Two clouds whose toys score otherwise."""
+    with serving_toy(2, folder / "public.db") as (first, _), serving_toy(5, folder / "other.db") as (second, _):
+        yield first, second
+
+
+def run(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["antiphon", *arguments])
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+class Asking:
+    """`antiphon ask` in this process, of clouds in others."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._base = ("--model", "toy-cloud", "--library", str(folder / "private.db"), "--seed", "3")
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: str, clouds: tuple[str, ...]) -> tuple[str, str]:
+        """Stdout and stderr of an answer."""
+        where = [part for url in clouds for part in ("--cloud", url)]
+        assert run("ask", *self._base, *where, *arguments, monkeypatch=self._monkeypatch) == 0
+        out, err = self._capsys.readouterr()
+        return out, err
+
+    def figures(self, *arguments: str, clouds: tuple[str, ...]) -> dict[str, Any]:
+        """What `--json` says."""
+        figures: dict[str, Any] = json.loads(self("--json", *arguments, clouds=clouds)[0].splitlines()[-1])
+        return figures
+
+
+@pytest.fixture
+def asked(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Asking:
+    return Asking(folder, monkeypatch, capsys)
+
+
+PATIENT = ("--method", "concord-nosystem", "--gate", "off", "--max-tokens", "30")
+
+
+def test_an_answer_with_its_marks_and_sources(folder: Path, asked: Asking, others: tuple[str, str]) -> None:
+    out, err = asked("--json", *PATIENT, QUESTION, clouds=others[:1])
+    text, line = out.rstrip("\n").rsplit("\n", 1)
+    figures = json.loads(line)
+    assert figures["text"] == text
+    assert [mark["id"] for mark in figures["marks"]] == figures["token_ids"]
+    counted = Counter(mark["mark"] for mark in figures["marks"])
+    assert {"confirmed", "changed"} <= set(counted) <= {"confirmed", "changed", None}
+    for mark in MARKS:
+        assert counted[mark] <= round(figures[mark] * figures["tokens"]) <= counted[mark] + counted[None]
+    (source,) = figures["passages"]["device"]
+    assert source["source"] == str(folder / "private.jsonl")
+    assert (source["place"], source["title"]) == ("row 1", "Diary")
+    assert figures["passages"]["clouds"] == {others[0]: 1}
+    assert sum(figures["weights"].values()) == pytest.approx(1)
+    assert figures["lost"] is False
+    assert re.fullmatch(
+        r"concord-nosystem: \d+ tokens \(0% local, 0% certain, \d+% confirmed, \d+% changed\), exact, [\d.,]+ bytes up and "
+        r"[\d.,]+ down a token, [\d.]+ tokens/s, waited [\d.]+ s, passages: 1 here \(weight 0.\d\d\), 1 at ws://\S+ "
+        r"\(weight 0.\d\d\), ended by (end|length), seed 3\n",
+        err,
+    )
+
+
+def test_passages_that_do_not_fit_are_told_of_both_ends(folder: Path, asked: Asking) -> None:
+    with serving_command("--model", "toy-cloud", "--library", str(folder / "long.db")) as (url, _):
+        out, err = asked("--json", *PATIENT, QUESTION, clouds=(url,))
+        passages = json.loads(out.splitlines()[-1])["passages"]
+        assert passages["left_out"] == {"device": 0, url: 2}
+        assert passages["clouds"] == {url: 0}
+        assert f", 2 more of those at {url} did not fit its model's context (--max-tokens), " in err
+        assert "of yours did not" not in err
+        _, err = asked(*PATIENT, "--library", str(folder / "long.db"), QUESTION, clouds=(url,))
+        assert (
+            ", 2 more of yours did not fit its model's context (--context, or a library with fewer --words), 2 more of" in err
+        )
+
+
+def test_the_library_is_searched_once(folder: Path, asked: Asking, cloud: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is shown is what the answer was written with."""
+    searched: list[tuple[str, int]] = []
+    search = SqliteIndex.search
+
+    def counted(self: SqliteIndex, question: str, count: int) -> list[Found]:
+        searched.append((question, count))
+        return search(self, question, count)
+
+    monkeypatch.setattr(SqliteIndex, "search", counted)
+    for arguments, clouds in ((("--kept", "1"), (cloud,)), (("--kept", "1", "--method", "crcg"), ())):
+        searched.clear()
+        figures = asked.figures(*arguments, QUESTION, clouds=clouds)
+        assert searched == [(QUESTION, 1)]
+        assert [passage["title"] for passage in figures["passages"]["device"]] == ["Diary"]
+
+
+def test_the_temperature_of_weights_must_be_the_same(
+    folder: Path, asked: Asking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At both ends: the lower, the more the end with the better passage weighs."""
+    weights = []
+    for tau in ("1000", "2"):
+        served = ["--library", str(folder / "public.db"), "--weight-temperature", tau]
+        with serving_command("--model", "toy-cloud", *served) as (url, _):
+            figures = asked.figures("--weight-temperature", tau, "--method", "concord-nosystem", QUESTION, clouds=(url,))
+            weights.append(figures["weights"])
+            arguments = ["--cloud", url, "--model", "toy-cloud", "--library", str(folder / "private.db"), QUESTION]
+            assert run("ask", *arguments, monkeypatch=monkeypatch) == 2
+            complaint = capsys.readouterr().err
+            assert "both ends must score passages alike" in complaint
+            assert complaint.count("\n") == 1
+    assert weights[0]["device"] == pytest.approx(0.5, abs=0.01)
+    assert abs(weights[1]["device"] - 0.5) > abs(weights[0]["device"] - 0.5)
+
+
+def test_by_vectors_at_both_ends(
+    tmp_path: Path, asked: Asking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Passages that share no word with the question are found; who gives no embedder, or has no vectors, is told so."""
+    embedder = make_embedder(tmp_path / "embedder")
+    for name, text in (("own", "The physician sleeps."), ("public", "Take the pills twice a day.")):
+        make_library(tmp_path / f"{name}.db", {name: text}, embedder=embedder)
+    own, public = (["--library", str(tmp_path / f"{name}.db")] for name in ("own", "public"))
+    with serving_command("--model", "toy-cloud", *public, "--embedder", str(embedder)) as (url, _):
+        question = ["--cloud", url, "--model", "toy-cloud", *own, "which doctor", "--json"]
+        assert run("ask", "--embedder", str(embedder), *question, monkeypatch=monkeypatch) == 0
+        figures = json.loads(capsys.readouterr().out.splitlines()[-1])
+        (passage,) = figures["passages"]["device"]
+        assert passage["title"] == "own"
+        assert passage["score"] > 0.9, "the cosine"
+        assert figures["weights"]["device"] > 0.8
+        assert run("ask", *question, monkeypatch=monkeypatch) == 2
+        assert "both ends must score passages alike" in capsys.readouterr().err
+
+
+def test_serving_passages_without_vectors(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before a device asks in vain."""
+    arguments = ["--model", "toy-cloud", "--port", "0", "--library", str(folder / "public.db")]
+    assert run("serve", *arguments, "--embedder", str(make_embedder(tmp_path / "e")), monkeypatch=monkeypatch) == 2
+    sentence = "antiphon: 2 passages have no vectors yet: run `antiphon library update` with --embedder\n"
+    assert capsys.readouterr().err == sentence
+
+
+def test_only_the_name_of_the_models_file_is_told(
+    asked: Asking, cloud: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    model = toy(1)
+    model.name = "/home/ann/models/small.gguf"
+    monkeypatch.setattr("antiphon.device.assembly.load", lambda config: model)
+    asked.figures("--ledger", str(tmp_path / "ledger"), QUESTION, clouds=(cloud,))
+    hello = json.loads((tmp_path / "ledger").read_text().splitlines()[1])["message"]
+    assert (hello["type"], hello["model"]) == ("Hello", "small.gguf")
+
+
+def test_the_same_scores_at_both_ends_change_nothing(asked: Asking, cloud: str) -> None:
+    """`toy-cloud` at both: the mixture is what either would write, whatever the options."""
+    plain = asked.figures(QUESTION, clouds=(cloud,))
+    assert plain["changed"] == 0
+    options = [
+        "--first",
+        "1",
+        "--asked",
+        "2",
+        "--rounds",
+        "1",
+        "--chunk",
+        "9",
+        "--chunks",
+        "2",
+        "--delta",
+        "0.1",
+        "--ahead",
+        "3",
+    ]
+    options += ["--epsilon", "0.2", "--bound", "global", "--wait", "400", "--short", "2", "--threshold", "2", "--limit", "5"]
+    options += [
+        "--repayment",
+        "0.5",
+        "--gate",
+        "0.9",
+        "--realign",
+        "hard",
+        "--certificate",
+        "upper",
+        "--fall",
+        "halving",
+        "--neither",
+        "local",
+        "--kept",
+        "1",
+        "--packing",
+        "topp",
+        "--packing-top-p",
+        "0.8",
+    ]
+    other = asked.figures(*options, QUESTION, clouds=(cloud,))
+    assert other["token_ids"] == plain["token_ids"]
+
+
+def test_two_clouds(asked: Asking, others: tuple[str, str], tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    figures = asked.figures("--ledger", str(ledger), *PATIENT, QUESTION, clouds=others)
+    assert figures["passages"]["clouds"] == dict.fromkeys(others, 1)
+    assert set(figures["weights"]) == {"device", *others}
+    assert figures["consulted"] == 1
+    one = asked.figures(*PATIENT, QUESTION, clouds=others[:1])
+    assert one["token_ids"] != figures["token_ids"]  # the second cloud had its say
+    lines = [json.loads(line) for line in ledger.read_text().splitlines()]
+    assert {line["cloud"] for line in lines if "frame" in line} == set(others)
+    assert set(lines[-1]["summary"]["bytes_by_cloud"]) == set(others)
+
+
+def test_push_asks_for_no_ids(asked: Asking, others: tuple[str, str], tmp_path: Path) -> None:
+    answers = {}
+    for disclosure in ("ids", "push"):
+        ledger = tmp_path / disclosure
+        arguments = ["--disclosure", disclosure, "--ledger", str(ledger), "--bound", "global", "--first", "1"]
+        figures = asked.figures(*arguments, *PATIENT, QUESTION, clouds=others[:1])
+        summary = json.loads(ledger.read_text().splitlines()[-1])["summary"]
+        assert (summary["ids_asked"] > 0) == (disclosure == "ids")
+        assert (figures["questions"] > 0) == (disclosure == "ids")
+        answers[disclosure] = figures["token_ids"]
+    assert answers["ids"] == answers["push"]
+
+
+def on_a_terminal(folder: Path, url: str, *arguments: str) -> tuple[str, str]:
+    """What a terminal is sent on stdout, and stderr."""
+    ours, theirs = pty.openpty()
+    command = [*ASK, "--cloud", url, "--model", "toy-cloud", "--library", str(folder / "private.db"), *PATIENT, *arguments]
+    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    environment |= {"TERM": "xterm-256color", "COLUMNS": "40"}
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        os.close(theirs)
+        seen = b""
+        try:
+            while data := os.read(ours, 65536):
+                seen += data
+        except OSError:
+            pass  # Linux says so when the other end is closed
+        os.close(ours)
+        assert process.stderr is not None
+        errors = process.stderr.read()
+    assert process.returncode == 0
+    return seen.decode().replace("\r\n", "\n"), errors
+
+
+@pytest.mark.slow
+def test_marks_on_a_terminal(folder: Path, asked: Asking, others: tuple[str, str]) -> None:
+    seen, errors = on_a_terminal(folder, others[0], "--seed", "3", QUESTION)
+    legend, summary = errors.splitlines()
+    assert legend == ("local no evidence came in time, certain none could change it, confirmed by a cloud, changed by a cloud")
+    assert summary.startswith("concord-nosystem: ")
+    figures = asked.figures(*PATIENT, QUESTION, clouds=others[:1])
+    green, purple = "\x1b[32m", "\x1b[1;4;35m"
+    assert green in seen
+    assert purple in seen
+    text = re.sub("\x1b\\[[0-9;]*m", "", seen)
+    shown = figures["text"].translate({code: 0x2400 + code for code in range(32) if code not in (9, 10)}).replace("\t", 8 * " ")
+    assert re.sub(" +", " ", text) == re.sub(" +", " ", shown) + "\n"  # a tab goes to the next column of eight
+    assert seen.count(purple) == sum(mark["mark"] == "changed" for mark in figures["marks"] if mark["text"])
+
+
+@pytest.mark.slow
+def test_plain_on_a_terminal_and_elsewhere(folder: Path, asked: Asking, others: tuple[str, str]) -> None:
+    seen, errors = on_a_terminal(folder, others[0], "--seed", "3", "--plain", QUESTION)
+    out, err = asked(*PATIENT, QUESTION, clouds=others[:1])
+    assert seen.replace("\t", 8 * " ") == shown.block(out).replace("\t", 8 * " ")
+    assert "\x1b[" not in seen
+    assert len(errors.splitlines()) == len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("kinds", [(Kind.LOCAL, Kind.CERTAIN), (Kind.CHANGED, Kind.CHANGED), tuple(STYLES)])
+def test_a_token_without_text_has_the_mark_that_is_left(kinds: tuple[Kind, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    marking = Marking(plain=True)
+    for kind in kinds:
+        marking.show([Piece("a", kind)])
+    marking.show([])
+    marking.show([Piece("held back", Kind.LOCAL)])
+    assert marking.kinds(Counter([*kinds, Kind.CHANGED])) == [*kinds, Kind.CHANGED]
+    assert capsys.readouterr().out == "a" * len(kinds) + "held back"
+
+
+def test_what_would_steer_a_terminal_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    Marking(plain=False).show([Piece("a\x1b[2J\x9b2J\r\x7f\nb", Kind.CONFIRMED)])
+    out = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)
+    assert out == "a\u241b[2J\ufffd2J\u240d\u2421\nb"
+
+
+def test_two_tokens_without_text_of_different_kinds_are_left_open() -> None:
+    marking = Marking(plain=True)
+    marking.show([])
+    marking.show([])
+    assert marking.kinds(Counter([Kind.LOCAL, Kind.CHANGED])) == [None, None]
+
+
+@pytest.mark.parametrize("form", ["question", "text"])
+def test_the_question_can_come_from_stdin(asked: Asking, cloud: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newline that `echo` adds is no part of what is asked."""
+    given = asked.figures("--form", form, QUESTION, clouds=(cloud,))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{QUESTION}\n".encode())))
+    piped = asked.figures("--form", form, "-", clouds=(cloud,))
+    assert piped["prompt_tokens"] == given["prompt_tokens"]
+
+
+def test_a_question_on_stdin_that_is_no_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff")))
+    assert run("ask", "--model", "toy-cloud", "-", monkeypatch=monkeypatch) == 2
+    assert capsys.readouterr().err == "antiphon: the question on stdin is not UTF-8 (byte 0): convert it first\n"
+
+
+@pytest.mark.parametrize(("library", "question"), [("private", "xylophone"), ("empty", QUESTION)])
+def test_nothing_found_here(
+    folder: Path, cloud: str, library: str, question: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--cloud", cloud, "--model", "toy-cloud", "--library", str(folder / f"{library}.db"), "--json", question]
+    assert run("ask", *arguments, monkeypatch=monkeypatch) == 0
+    out, err = capsys.readouterr()
+    figures = json.loads(out.splitlines()[-1])
+    assert figures["tokens"] > 0
+    assert figures["passages"]["device"] == []
+    assert figures["weights"]["device"] == (0.0 if library == "empty" else 0.5)
+    assert "passages: none here (your library has nothing of this question), " in err
+
+
+@pytest.mark.slow
+def test_encrypted_libraries(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At both ends, each with a key of its own."""
+    pytest.importorskip("sqlcipher3")
+    for name, documents in (("own", PRIVATE), ("public", PUBLIC)):
+        (tmp_path / f"{name}.key").write_text(f"the key of {name}\n")
+        make_library(tmp_path / f"{name}.db", documents, tmp_path / f"{name}.key")
+    served = ["--library", str(tmp_path / "public.db"), "--library-key-file", str(tmp_path / "public.key")]
+    with serving_command("--model", "toy-cloud", *served) as (url, _):
+        arguments = ["--cloud", url, "--model", "toy-cloud", "--library", str(tmp_path / "own.db"), QUESTION]
+        assert run("ask", "--library-key-file", str(tmp_path / "own.key"), *arguments, monkeypatch=monkeypatch) == 0
+        assert "passages: 1 here" in capsys.readouterr().err
+        assert run("ask", *arguments, monkeypatch=monkeypatch) == 2
+    assert "is encrypted, or is no library: give its key" in capsys.readouterr().err
+
+
+def test_the_device_alone(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--model", "toy-cloud", "--library", str(folder / "private.db"), "--method", "crcg", "--json", QUESTION]
+    assert run("ask", *arguments, monkeypatch=monkeypatch) == 0
+    out, err = capsys.readouterr()
+    figures = json.loads(out.splitlines()[-1])
+    assert (figures["local"], figures["passages"]["clouds"], figures["weights"]) == (1, {}, {})
+    assert "0.0 bytes up and 0.0 down a token" in err
+    assert "passages: 1 here, ended by" in err
+
+
+@pytest.mark.slow
+def test_a_cloud_that_dies_mid_answer(folder: Path) -> None:
+    with serving_toy(2, folder / "public.db") as (url, process):
+        command = [
+            *ASK,
+            "--cloud",
+            url,
+            "--model",
+            "toy-cloud",
+            "--library",
+            str(folder / "private.db"),
+            *PATIENT[:-2],
+            "--json",
+        ]
+        flat = ["--temperature", "50", "--max-tokens", "1500", "--seed", "4", QUESTION]  # so the answer seldom ends by itself
+        with subprocess.Popen([*command, *flat], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as device:
+            assert device.stdout is not None
+            assert device.stderr is not None
+            device.stdout.read(10)
+            process.kill()
+            figures = json.loads(device.stdout.read().splitlines()[-1])
+            summary = device.stderr.read().decode()
+    assert device.returncode == 0
+    assert "Traceback" not in summary
+    assert "a cloud was lost on the way" in summary
+    assert figures["lost"]
+    assert figures["local"] > 0
+    assert {mark["mark"] for mark in figures["marks"][:3]} <= {"confirmed", "changed", None}
+
+
+def test_the_help_shows_the_defaults_of_the_methods() -> None:
+    """They are written there a second time, because `MixtureOptions` is slow to import."""
+    defaults, names = MixtureOptions(), {"packing_top_p": "top_p"}
+    shown = {}
+    for name, parameter in inspect.signature(ask).parameters.items():
+        option = get_args(parameter.annotation)[-1] if get_args(parameter.annotation) else None
+        if isinstance(getattr(option, "show_default", None), str):
+            shown[names.get(name, name)] = option.show_default
+    tau = get_args(inspect.signature(ask).parameters["weight_temperature"].annotation)[-1].help
+    assert f"Unless given {BM25_TEMPERATURE:g} by words, {COSINE_TEMPERATURE:g} by vectors" in tau
+    assert set(shown) == set(MixtureOptions.__slots__) | set(MixtureOptions.__base__.__slots__)
+    words = {"wait": "auto", "short": str(1000 * defaults.short)}
+    assert shown == {name: words.get(name, str(getattr(defaults, name))) for name in shown}
+
+
+HERE = ("--model", "toy-cloud", "--library", "PRIVATE")
+NOBODY = ("--cloud", "ws://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((*HERE, "x"), "the method concord needs a cloud: give --cloud ws://HOST:PORT"),
+        ((*HERE, *NOBODY, "x"), "is `antiphon serve` running there?"),
+        ((*NOBODY, "--library", "PRIVATE", "x"), "the method concord writes on the device: give --model"),
+        ((*NOBODY, "--model", "toy-cloud", "x"), "the method concord reads documents of the device: give --library FILE"),
+        ((*NOBODY, "--model", "toy-cloud", "--library", "no.db", "x"), "there is no library no.db: `antiphon library add`"),
+        ((*HERE, *NOBODY, "--library-key-file", "no.key", "x"), "the key file no.key cannot be read"),
+        ((*HERE, *NOBODY, *NOBODY, "x"), "a cloud is named twice"),
+        ((*HERE, *NOBODY, "--cloud", "ws://127.0.0.1:2", "--method", "dragon", "x"), "dragon works with one cloud, not with 2"),
+        (
+            (*HERE, *NOBODY, "--method", "dssd", "x"),
+            "dssd reads no documents: `antiphon generate` runs it; ask has crcg, drcg, ",
+        ),
+        ((*HERE, *NOBODY, "--method", "magic", "x"), "there is no method 'magic': use one of concord, "),
+        ((*HERE, *NOBODY, "--disclosure", "all", "x"), "disclosure must be ids or push, not 'all'"),
+        ((*HERE, *NOBODY, "--disclosure", "push", "--rounds", "2", "x"), "so --rounds 2 does not go with it"),
+        ((*HERE, *NOBODY, "--gate", "shut", "x"), "gate must be a number, or off, not 'shut'"),
+        ((*HERE, *NOBODY, "--gate", "0", "x"), "gate must be above 0 (1 is exact), or off, not 0.0"),
+        ((*HERE, *NOBODY, "--wait", "0", "x"), "wait must be a number of ms above 0, or auto, not 0"),
+        ((*HERE, *NOBODY, "--wait", "nan", "x"), "wait must be a number of ms above 0, or auto, not nan"),
+        ((*HERE, *NOBODY, "--first", "0", "x"), "first must be 1 to 256, not 0"),
+        ((*HERE, *NOBODY, "--realign", "never", "x"), "realign must be soft or hard, not 'never'"),
+        ((*HERE, *NOBODY, "--certificate", "lower", "x"), "certificate must be both or upper, not 'lower'"),
+        ((*HERE, *NOBODY, "--fall", "free", "x"), "fall must be constant, linear or halving, not 'free'"),
+        ((*HERE, *NOBODY, "--neither", "both", "x"), "neither must be dense or local, not 'both'"),
+        ((*HERE, *NOBODY, "--kept", "0", "x"), "kept must be 1 to 64 passages, not 0"),
+        (
+            (*HERE, *NOBODY, "--embedder", "nowhere", "x"),
+            "nowhere holds no embedder: a folder with model.onnx and tokenizer.json",
+        ),
+        ((*HERE, *NOBODY, "--weight-temperature", "0", "x"), "the temperature of weights must be between 0.001 and 1,000,000"),
+        (
+            (*HERE, *NOBODY, "--weight-temperature", "nan", "x"),
+            "the temperature of weights must be between 0.001 and 1,000,000",
+        ),
+        ((*HERE, *NOBODY, "--temperature", "-1", "x"), "temperature must be between 0 and 100, not -1.0"),
+        ((*HERE, *NOBODY, "--ledger", "/dev/full", "x"), "the ledger /dev/full cannot be written (no space left on device)"),
+        ((*HERE, *NOBODY, ""), "the prompt is empty"),
+    ],
+)
+def test_what_a_person_can_mend(
+    folder: Path,
+    arguments: tuple[str, ...],
+    sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    places = [str(folder / "private.db") if argument == "PRIVATE" else argument for argument in arguments]
+    assert run("ask", *places, monkeypatch=monkeypatch) == 2
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("antiphon: ")
+    assert complaint.count("\n") == 1
+    assert sentence in complaint
+
+
+def test_a_cloud_without_documents(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with serving_command("--model", "toy-cloud") as (url, _):
+        arguments = ["--cloud", url, "--model", "toy-cloud", "--library", str(folder / "private.db"), "x"]
+        assert run("ask", *arguments, monkeypatch=monkeypatch) == 2
+    assert capsys.readouterr().err == (
+        f"antiphon: the cloud at {url} has no documents, and concord mixes what both ends have: start it with `antiphon serve "
+        "--library FILE`, or use crcg, which asks no cloud\n"
+    )
+
+
+def test_another_tokenizer(
+    folder: Path, cloud: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--cloud", cloud, "--model", "toy-device", "--library", str(folder / "private.db"), "x"]
+    assert run("ask", *arguments, monkeypatch=monkeypatch) == 2
+    complaint = capsys.readouterr().err
+    assert "both ends need the same tokenizer; toy-device and the cloud's toy-cloud differ" in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_serving_no_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("serve", "--model", "toy-cloud", "--port", "0", "--library", "no.db", monkeypatch=monkeypatch) == 2
+    assert "there is no library no.db" in capsys.readouterr().err
+
+
+REAL = ("smollm2-135m", "when did the old mill burn down")
+NOTES = {
+    "Mill": "The old mill in our village burned down in 1911. It was built by Anna Berger.",
+    "Garden": "The tomatoes need water twice a week.",
+}
+PAGES = {"Mills": "A mill grinds grain into flour.", "Sweden": "Stockholm is the capital of Sweden."}
+
+
+@pytest.mark.model
+def test_the_real_model_at_both_ends(tmp_path: Path) -> None:
+    name, question = REAL
+    private, public = make_library(tmp_path / "notes.db", NOTES), make_library(tmp_path / "pages.db", PAGES)
+    ledger = tmp_path / "ledger.jsonl"
+    serve = ["--model", name, "--threads", "1", "--context", "1024", "--library", str(public)]
+    with serving_command(*serve) as (url, _):
+        arguments = ["--cloud", url, "--model", name, "--threads", "1", "--context", "1024", "--library", str(private)]
+        arguments += ["--max-tokens", "24", "--seed", "1", "--ledger", str(ledger), "--json", question]
+        done = subprocess.run([*ASK, *arguments], capture_output=True, text=True, check=True)
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert "1911" in figures["text"]
+    assert len(figures["marks"]) == figures["tokens"] > 0
+    assert {mark["mark"] for mark in figures["marks"]} <= set(MARKS)
+    assert sum(figures[mark] for mark in MARKS) == pytest.approx(1)
+    assert figures["passages"]["device"][0]["title"] == "Mill"
+    assert "tomatoes" not in ledger.read_text()

@@ -1,0 +1,251 @@
+"""The command line as a person meets it: one sentence and exit code 2 for whatever can be mended, figures as JSON."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from antiphon.cli import main
+from antiphon_lab.cli import main as laboratory
+
+COMMAND = [sys.executable, "-m", "antiphon"]
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[str]:
+    """A served toy, in a process of its own."""
+    command = [*COMMAND, "serve", "--model", "toy-cloud", "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    line = process.stdout.readline()
+    found = re.search(r"ws://\S+", line)
+    assert found, line + process.stderr.read()
+    yield found.group()
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert complaint == "antiphon: stopped\n"
+
+
+def run(*arguments: str, monkeypatch: pytest.MonkeyPatch, main: Callable[[], None] = main) -> int:
+    monkeypatch.setattr(sys, "argv", ["antiphon", *arguments])
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def test_ctrl_c_says_so_on_a_line_of_its_own() -> None:
+    """The text before it may have ended anywhere. The cloud is one that takes a connection and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"ws://127.0.0.1:{silent.getsockname()[1]}"
+        command = [*COMMAND, "generate", "--cloud", address, "--model", "toy-device", "the "]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        taken, _ = silent.accept()
+        with taken:
+            process.send_signal(signal.SIGINT)
+            _, complaint = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert complaint == "\nantiphon: stopped\n"
+
+
+FIGURES = {
+    "text": str,
+    "tokens": int,
+    "rounds": int,
+    "tokens_per_round": float,
+    "acceptance_rate": float,
+    "uplink_bits_per_token": float,
+    "downlink_bits_per_token": float,
+    "ttft_s": float,
+    "itl_p50_s": float,
+    "itl_p90_s": float,
+    "tokens_per_s": float,
+    "cloud_passes_per_token": float,
+    "method": str,
+    "exact": bool,
+    "finish_reason": str,
+}
+
+
+@pytest.mark.parametrize("method", ["dsd", "dssd", "xcosd", "xcosd-e"])
+def test_generate_prints_the_text_and_then_the_figures(
+    cloud: str, method: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--cloud", cloud, "--model", "toy-device", "--method", method, "--max-tokens", "20", "--seed", "1", "--json"]
+    assert run("generate", *arguments, "--temperature", "0", "--check", "the ", monkeypatch=monkeypatch) == 0
+    out, err = capsys.readouterr()
+    text, line = out.rstrip("\n").rsplit("\n", 1)
+    figures = json.loads(line)
+    assert figures["text"] == text
+    assert {name: type(figures[name]) for name in FIGURES} == FIGURES
+    assert figures["check"]["equal"] is True
+    assert set(figures["check"]) >= {"equal", "finding", "first_difference", "gap", "noise"}
+    assert "check: the same tokens as `cloud`" in err
+    assert f"{method}: 20 tokens" in err
+
+
+def test_the_prompt_can_come_from_stdin(cloud: str) -> None:
+    command = [*COMMAND, "generate", "--cloud", cloud, "--method", "cloud", "--max-tokens", "5", "--seed", "1"]
+    piped = subprocess.run([*command, "-"], input="the ", capture_output=True, text=True, check=True)
+    given = subprocess.run([*command, "the "], capture_output=True, text=True, check=True)
+    assert piped.stdout == given.stdout
+    broken = subprocess.run([*command, "-"], input=b"\xff", capture_output=True, check=False)
+    assert broken.returncode == 2
+    assert b"the prompt on stdin is not UTF-8" in broken.stderr
+
+
+def test_doctor(cloud: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("doctor", "--cloud", cloud, "--model", "toy-device", "--json", monkeypatch=monkeypatch) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["common_tokens"] == 265
+    assert "work together" in found["verdict"]
+
+
+def test_demo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    models = ["--cloud-model", "toy-cloud", "--model", "toy-device", "--max-tokens", "16"]
+    picture = tmp_path / "demo.svg"
+    assert run("demo", *models, "--json", "--picture", str(picture), monkeypatch=monkeypatch) == 0
+    out, err = capsys.readouterr()
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["method"] for row in rows] == ["cloud", "dsd", "dssd", "xcosd", "xcosd-e", "coupled"]
+    assert all(row["text"] == rows[0]["text"] for row in rows)
+    assert all(set(row) >= set(FIGURES) for row in rows)
+    assert "dsd, dssd, xcosd, xcosd-e, coupled: the very tokens of cloud" in err
+    assert picture.read_text().startswith("<svg")
+
+
+def test_bench_overhead(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("bench", "overhead", "--rounds", "20", monkeypatch=monkeypatch, main=laboratory) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["rounds"] >= 20
+    assert 0 < found["overhead_median_ms"] <= found["overhead_p99_ms"]
+    assert found["overhead_median_ms"] < found["round_median_ms"]
+
+
+WITH_TOY = ("generate", "--model", "toy-device", "x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((*WITH_TOY,), "the method coupled needs a cloud: give --cloud ws://HOST:PORT"),
+        (("generate", "--cloud", "ws://127.0.0.1:1", "x"), "the method coupled drafts on the device: give --model"),
+        ((*WITH_TOY, "--cloud", "ws://127.0.0.1:1"), "is `antiphon serve` running there?"),
+        ((*WITH_TOY, "--cloud", "http://127.0.0.1:1"), "is no WebSocket address"),
+        (
+            (*WITH_TOY, "--method", "telepathy"),
+            "there is no method 'telepathy': use one of cloud, coupled, coupled-tree, ",
+        ),
+        ((*WITH_TOY, "--method", "concord"), "the method concord answers from documents: `antiphon ask` runs it"),
+        ((*WITH_TOY, "--draft-length", "0"), "draft length must be a number from 1 on, or auto, not '0'"),
+        ((*WITH_TOY, "--draft-length", "17"), "draft length must be 1 to 16, or 0 (auto), not 17"),
+        ((*WITH_TOY, "--method", "coupled", "--ahead", "33"), "ahead must be 0 (wait) to 32 drafts, not 33"),
+        ((*WITH_TOY, "--method", "dssd", "--precision", "8"), "precision must be 16 or 32 bits, not 8"),
+        ((*WITH_TOY, "--temperature", "-1"), "temperature must be between 0 and 100, not -1.0"),
+        ((*WITH_TOY, "--top-p", "0"), "top-p must be above 0 and at most 1 (off), not 0.0"),
+        ((*WITH_TOY, "--max-tokens", "0"), "max-tokens must be at least 1, not 0"),
+        (
+            (*WITH_TOY, "--method", "xcosd-e", "--check"),
+            "--check compares tokens, which only --temperature 0 makes equal for xcosd-e: or use coupled",
+        ),
+        ((*WITH_TOY, "--method", "device", "--check"), "--check compares with `cloud`, which device does not promise to equal"),
+        (("generate", "--model", "toy-device", "--method", "device", ""), "the prompt is empty"),
+        (("generate", "--model", "toy-nothing", "--method", "device", "x"), "there is no toy model 'toy-nothing'"),
+        (("serve", "--model", "no/such/file.gguf", "--port", "0"), "there is no file no/such/file.gguf"),
+        (("serve", "--model", "toy-cloud", "--port", "99999"), "port must be 0 (any free one) to 65535, not 99999"),
+        (("serve", "--model", "toy-cloud", "--host", "203.0.113.1"), "cannot listen on 203.0.113.1:8765"),
+        (("serve", "--model", "toy-cloud", "--context", "1", "--port", "0"), "context must be 16 to 1048576 tokens, not 1"),
+        (("demo", "--methods", "cloud,magic"), "there is no method 'magic'"),
+        (("demo", "--cloud-model", "no.gguf", "--model", "toy-device"), "there is no file no.gguf"),
+    ],
+)
+def test_what_a_person_can_mend(
+    arguments: tuple[str, ...], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments, monkeypatch=monkeypatch) == 2
+    complaint = capsys.readouterr().err.strip().splitlines()[-1]
+    assert complaint.startswith("antiphon: ")
+    assert sentence in complaint
+
+
+def test_an_unknown_flag_is_exit_code_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("generate", "--frobnicate", "x", monkeypatch=monkeypatch) == 2
+
+
+def test_a_port_in_use(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert run("serve", "--model", "toy-cloud", "--port", str(port), monkeypatch=monkeypatch) == 2
+    assert f"cannot listen on 127.0.0.1:{port} (Address already in use)" in capsys.readouterr().err
+
+
+def test_a_cache_that_cannot_be_written(
+    cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("ANTIPHON_CACHE", str(blocked / "below"))
+    assert run(*WITH_TOY, "--cloud", cloud, monkeypatch=monkeypatch) == 2
+    assert "set ANTIPHON_CACHE" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_cloud_that_dies_mid_answer(tmp_path: Path) -> None:
+    """It is looked for for half a minute, which is said; then it is one sentence."""
+    command = [*COMMAND, "serve", "--model", "toy-cloud", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = re.search(r"ws://\S+", process.stdout.readline())
+        assert found
+        arguments = ["generate", "--cloud", found.group(), "--model", "toy-device", "--max-tokens", "4000", "--top-p", "1"]
+        bias = ["--temperature", "100"]  # flat, so the answer seldom ends by itself
+        with subprocess.Popen(
+            [*COMMAND, *arguments, *bias, "--seed", "4", "x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as device:
+            assert device.stdout is not None
+            assert device.stderr is not None
+            device.stdout.read(20)
+            process.kill()
+            device.stdout.read()
+            complaint = device.stderr.read().decode()
+    assert device.returncode == 2
+    looking, *_, last = complaint.splitlines()
+    assert looking.startswith("antiphon: the cloud at ws://")
+    assert looking.endswith("; trying again for 30 s")
+    assert re.fullmatch(r"antiphon: the cloud at .* closed the connection .*, and it did not come back within 30 s", last)
+    assert "Traceback" not in complaint
+
+
+def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--version", monkeypatch=monkeypatch) == 0
+    assert re.fullmatch(r"antiphon \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+CUT_WHILE_LOADING = """
+import sys
+
+class Cut:
+    def find_spec(self, name, *others):
+        if name == "antiphon.cli.ask":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Cut())
+from antiphon.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_while_the_command_line_is_loaded_ends_it_without_a_word() -> None:
+    ended = subprocess.run([sys.executable, "-c", CUT_WHILE_LOADING], capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")

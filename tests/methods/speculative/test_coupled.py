@@ -1,0 +1,110 @@
+"""Coupled drafting: the answer is that of `cloud` with the same seed, whatever the drafter, the drafts and the tree."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from antiphon.config import SamplingParams
+from antiphon.core.chance import PhiloxChance
+from antiphon.device.answer import Result
+from antiphon.device.connection import Connection
+from antiphon.device.generate import Device
+from antiphon.methods import METHODS
+from antiphon.methods.speculative.coupled import CoupledCloud
+from antiphon.methods.verifier import Targets
+from antiphon.testing.lockstep import run_pair
+from antiphon.vocabulary import CommonVocabulary
+from support.broken_links import Network, broken
+from support.laws import LARGE, SHARED, SMALL, Pair
+from support.links import linked, request
+
+SHAPES = [("coupled", {"draft_length": length}) for length in range(1, 7)]
+SHAPES += [("coupled-tree", {"expansion": shape}) for shape in ("2", "2,2", "4,2,1", "1,1,1", "3,1")]
+SAMPLINGS = [
+    SamplingParams(temperature=0.0),
+    SamplingParams(temperature=0.3),
+    SamplingParams(temperature=1.0),
+    SamplingParams(temperature=1.0, top_p=0.8, repetition_penalty=1.3, presence_penalty=0.2),
+]
+
+
+@pytest.mark.parametrize(("method", "given"), SHAPES)
+def test_the_text_is_that_of_cloud(method: str, given: dict) -> None:
+    async def test(device: Device, connection: Connection) -> None:
+        for seed, sampling in enumerate(SAMPLINGS):
+            asked = replace(
+                request(method, tokens=40, seed=seed), options=METHODS[method].options_from(given), sampling=sampling
+            )
+            alone = replace(asked, method="cloud", options=None)
+            ours, theirs = await device.generate(asked, connection), await device.generate(alone, connection)
+            assert ours.token_ids == theirs.token_ids
+            assert ours.finish_reason == theirs.finish_reason
+
+    linked(test)
+
+
+@pytest.mark.parametrize("pieces", [(SHARED, SHARED), (SMALL, LARGE)])
+def test_any_drafter_gives_the_same_answer(pieces: tuple) -> None:
+    """Pairs of another seed have another drafter; the cloud's model is the same."""
+    answers = set()
+    for drafter in range(6):
+        pair = Pair(*pieces, seed=0)
+        pair.device = Pair(*pieces, seed=17 * drafter).device
+        for name, given in SHAPES:
+            method, chance = METHODS[name], PhiloxChance(5)
+            device, cloud = pair.sides(12, SamplingParams(temperature=1.0), chance)
+            options = method.options_from(given)
+            assert method.cloud is not None
+            emitted = run_pair(method.device(device, options).run(), method.cloud(cloud, options).run())
+            answers.add(tuple(token.number for token in emitted))
+    assert len(answers) == 1
+
+
+def test_a_seed_is_fresh_unless_given() -> None:
+    """So no position's noise is ever used for two answers."""
+
+    async def test(device: Device, connection: Connection) -> None:
+        seeds = {(await device.generate(request("coupled", tokens=4, seed=None), connection)).seed for _ in range(20)}
+        assert len(seeds) == 20
+
+    linked(test)
+
+
+def test_nothing_but_ids_crosses() -> None:
+    """In virtual time, as how many frames a round has hangs on how fast its ends are: each frame is filled to whole bytes."""
+
+    async def test(device: Device, connection: Connection, network: Network) -> tuple[Result, CommonVocabulary]:
+        return await device.generate(request("coupled", tokens=60), connection), connection.common
+
+    result, common = broken(test)
+    assert result.answer.rounds > 10
+    up = result.answer.exchanged.drafted * common.common_bits
+    down = (result.answer.kinds["correction"] + result.answer.kinds["bonus"]) * common.target_bits
+    assert (result.closed_form.up, result.closed_form.down) == (up, down)
+    for sent, traffic in ((up, result.ledger.up), (down, result.ledger.down)):
+        assert sent <= traffic.payload_bits <= sent + 7 * traffic.frames
+
+
+def trusting(self: CoupledCloud, targets: Targets, drafts: Sequence[int]) -> list[int]:
+    """All drafts, and one token more unless they end the answer."""
+    if drafts and self.side.transcript.is_end(drafts[-1]):
+        return [*drafts]
+    race = self.side.chance.race(self.side.transcript.position + len(drafts), self.side.common.cloud_ids)
+    return [*drafts, race.winner(targets.probs(len(drafts)))]
+
+
+@pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
+def test_a_planted_bug_is_seen(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cloud that takes the device's word, as a ratio test with shared noise would more often than it may."""
+    place = {"coupled": "coupled.CoupledCloud._winners", "coupled-tree": "coupled_tree.CoupledTreeCloud.choose"}[method]
+    wrong = {"coupled": trusting, "coupled-tree": lambda self, tree, node, *_: (tree.children(node)[0], None)}[method]
+    monkeypatch.setattr(f"antiphon.methods.{place}", wrong)
+
+    async def test(device: Device, connection: Connection) -> None:
+        asked = request(method, tokens=40)
+        alone = replace(asked, method="cloud", options=None)
+        ours, theirs = await device.generate(asked, connection), await device.generate(alone, connection)
+        assert ours.token_ids != theirs.token_ids
+
+    linked(test)

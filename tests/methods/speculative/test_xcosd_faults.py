@@ -1,0 +1,519 @@
+"""Peers that break the protocol of the new methods: one clear sentence with the right code, and the next session is served."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from antiphon.config import SamplingParams
+from antiphon.core.chance import PhiloxChance
+from antiphon.core.distributions import process
+from antiphon.core.rounding import LogRatios, fixed_point, quantise_ratios
+from antiphon.device.connection import Connection, DeviceSession
+from antiphon.device.generate import Device
+from antiphon.errors import ProtocolError, RemoteError
+from antiphon.methods import METHODS
+from antiphon.methods.base import CloudSide, Method
+from antiphon.methods.effects import Finish, Half, Receive, Send
+from antiphon.models.toy import named_toy
+from antiphon.testing.lockstep import run_pair
+from antiphon.vocabulary import CommonVocabulary, bits_for, common_vocabulary
+from antiphon.wire import messages as m
+from antiphon.wire.candidates import Candidate, CandidateCodec
+from antiphon.wire.packing import Writer
+from support.laws import SHARED, Pair
+from support.links import linked, raw_session, request
+
+NAMES = {"xcosd", "xcosd-e", "u-hlm", "cu-hlm", "gr", "tr"}
+TOKENS = 8
+
+
+@cache
+def common() -> CommonVocabulary:
+    return common_vocabulary(named_toy("toy-device").vocabulary, named_toy("toy-cloud").vocabulary)
+
+
+@cache
+def device_counts() -> np.ndarray:
+    """The first draft's law after "the ", in units of 1 / 65535, by wire number."""
+    toy = named_toy("toy-device")
+    logits = toy.logits(toy.tokenize("the "))[common().device_ids]
+    return fixed_point(process(logits, SamplingParams(temperature=1.0)), 16)
+
+
+# A wrong device, and the cloud's own halves.
+
+
+def told(method: str, act: Callable[[DeviceSession], Any], **options: object) -> tuple[str, str]:
+    """What a wrong device is told: code and sentence. The connection must survive it, and serve this method again."""
+
+    async def exchange(session: DeviceSession) -> None:
+        await act(session)
+        await session.receive()
+
+    async def test(device: Device, connection: Connection) -> tuple[str, str]:
+        given = {"draft_length": 3, "draft_precision": 16, "precision": 16, **options}
+        session = await raw_session(connection, method=method, options=given, max_tokens=TOKENS)
+        with pytest.raises(RemoteError) as caught:
+            await exchange(session)
+        for name in ("dssd", method):
+            assert (await device.generate(request(name), connection)).tokens > 0
+        return caught.value.code, str(caught.value)
+
+    return linked(test)
+
+
+def drafts(numbers: Sequence[int], *, turn: int = 0, before: Sequence[tuple[int, int]] = (), units: int = 65535) -> m.Draft:
+    """Drafts with a scalar each, behind numbers of so many bits that are owed."""
+    writer = Writer()
+    for value, bits in before:
+        writer.number(value, bits)
+    for number in numbers:
+        writer.number(number, common().common_bits)
+    for _ in numbers:
+        writer.number(units, 16)
+    return m.Draft(turn, len(numbers), writer.finish())
+
+
+async def rejected(session: DeviceSession) -> m.Verdict:
+    """A draft that the cloud's model would hardly write, said to be certain: rejected."""
+    await session.send(drafts([0x01]))
+    verdict = await session.receive()
+    assert isinstance(verdict, m.Verdict)
+    assert verdict.accepted == 0
+    return verdict
+
+
+async def retry_at_once(session: DeviceSession) -> None:
+    await session.send(m.Retry(0))
+
+
+async def retry_after_a_bonus(session: DeviceSession) -> None:
+    await session.send(drafts([]))
+    await session.receive()
+    await session.send(m.Retry(0))
+
+
+async def retry_of_another_round(session: DeviceSession) -> None:
+    await rejected(session)
+    await session.send(m.Retry(5))
+
+
+async def retry_of_the_next_round(session: DeviceSession) -> None:
+    await rejected(session)
+    await session.send(m.Retry(1))
+
+
+async def retry_after_the_law(session: DeviceSession) -> None:
+    await rejected(session)
+    await session.send(m.Retry(0))
+    assert isinstance(await session.receive(), m.Resampling)
+    await session.send(m.Retry(0))
+
+
+async def retry_after_the_choice(session: DeviceSession) -> None:
+    await rejected(session)
+    await session.send(drafts([], turn=1, before=[(0, 2)]))
+    assert isinstance(await session.receive(), m.Verdict)
+    await session.send(m.Retry(0))
+
+
+async def retry_of_the_round_after_the_choice(session: DeviceSession) -> None:
+    await rejected(session)
+    await session.send(drafts([], turn=1, before=[(0, 2)]))
+    assert isinstance(await session.receive(), m.Verdict)
+    await session.send(m.Retry(1))
+
+
+OFFERED = "Retry came where no candidates were offered"
+
+
+@pytest.mark.parametrize(
+    ("act", "sentence"),
+    [
+        (retry_at_once, OFFERED),
+        (retry_after_a_bonus, OFFERED),
+        (retry_of_another_round, "Retry of round 5 came in round 0"),
+        (retry_of_the_next_round, "Retry of round 1 came in round 0"),
+        (retry_after_the_law, OFFERED),
+        (retry_after_the_choice, "Retry came where no candidates were offered"),
+        (retry_of_the_round_after_the_choice, OFFERED),
+    ],
+)
+def test_a_retry_out_of_turn(act: Callable[[DeviceSession], Any], sentence: str) -> None:
+    code, said = told("xcosd-e", act, candidates=3, iterations=1)
+    assert said == sentence
+    assert code == "out-of-turn"
+
+
+@pytest.mark.parametrize("method", ["xcosd", "dssd", "dsd", "gr", "tr", "u-hlm", "cu-hlm"])
+def test_a_retry_where_no_candidates_ever_are(method: str) -> None:
+    assert told(method, retry_at_once) == ("out-of-turn", "Retry came where Draft was due")
+
+
+async def a_place_beyond_the_list(session: DeviceSession) -> None:
+    await rejected(session)
+    await session.send(drafts([], turn=1, before=[(3, 2)]))
+
+
+def test_a_choice_beyond_the_list() -> None:
+    """Three candidates take two bits, which can say a fourth."""
+    code, said = told("xcosd-e", a_place_beyond_the_list, candidates=3)
+    assert said == "the place of the chosen candidate is 3, but must be below 3"
+    assert code == "out-of-range"
+
+
+async def a_token_beyond_the_vocabulary(session: DeviceSession) -> None:
+    await rejected(session)
+    await session.send(drafts([], turn=1, before=[(300, 9)]))
+
+
+async def nothing_owed(session: DeviceSession) -> None:
+    await rejected(session)
+    await session.send(drafts([], turn=1))
+
+
+async def more_than_is_owed(session: DeviceSession) -> None:
+    await rejected(session)
+    await session.send(drafts([], turn=1, before=[(5, 9), (5, 9)]))
+
+
+@pytest.mark.parametrize(
+    ("act", "code", "sentence"),
+    [
+        (a_token_beyond_the_vocabulary, "out-of-range", "the resampled token is 300, but must be below 272"),
+        (nothing_owed, "bad-frame", "the payload is shorter than its message says"),
+        (more_than_is_owed, "bad-frame", "the payload is longer than its message says"),
+    ],
+)
+@pytest.mark.parametrize("method", ["dssd", "xcosd"])
+def test_a_token_that_the_device_cannot_have_drawn(method: str, act: Any, code: str, sentence: str) -> None:
+    assert told(method, act) == (code, sentence)
+
+
+def alone(count: int, numbers: Sequence[int], *, drafted: int = 0) -> m.Draft:
+    """Tokens that the device committed alone, of an answer of 8 tokens."""
+    writer = Writer()
+    writer.number(count, bits_for(TOKENS + 1))
+    for number in numbers:
+        writer.number(number, common().common_bits)
+    return m.Draft(0, drafted, writer.finish())
+
+
+@pytest.mark.parametrize("method", ["u-hlm", "cu-hlm"])
+@pytest.mark.parametrize(
+    ("message", "code", "sentence"),
+    [
+        (alone(9, [5] * 9), "out-of-range", "the count of tokens that were committed alone is 9, but must be below 9"),
+        (alone(15, [5] * 15), "out-of-range", "the count of tokens that were committed alone is 15, but must be below 9"),
+        (alone(2, [5, 300]), "out-of-range", "a token that was committed alone is 300, but must be below 265"),
+        (alone(2, [0, 5]), "out-of-range", "tokens follow the end of the answer"),
+        (alone(3, [5, 0, 0]), "out-of-range", "tokens follow the end of the answer"),
+        (alone(3, [5]), "bad-frame", "the payload is shorter than its message says"),
+        (alone(1, [5, 5]), "bad-frame", "the payload is longer than its message says"),
+        (alone(8, [5] * 8, drafted=1), "out-of-range", "at most 0 drafts fit here, but 1 came"),
+        (alone(1, [0], drafted=1), "out-of-range", "at most 0 drafts fit here, but 1 came"),
+        (alone(7, [5] * 7, drafted=1), "out-of-range", "at most 0 drafts fit here, but 1 came"),
+        (alone(0, [], drafted=2), "out-of-range", "at most 1 drafts fit here, but 2 came"),
+    ],
+)
+def test_tokens_that_cannot_have_been_committed_alone(method: str, message: m.Draft, code: str, sentence: str) -> None:
+    """0 is the end of an answer, 265 tokens are common."""
+    assert common().ends == {0}
+
+    async def act(session: DeviceSession) -> None:
+        await session.send(message)
+
+    assert told(method, act) == (code, sentence)
+
+
+def kept(number: int, law: Sequence[tuple[int, int]], count: int | None = None) -> m.Draft:
+    """A draft with the kept part of its law, 4 tokens at most."""
+    writer = Writer()
+    writer.number(0, bits_for(TOKENS + 1))
+    writer.number(number, common().common_bits)
+    writer.number(len(law) if count is None else count, bits_for(4 + 1))
+    for token, units in law:
+        writer.number(token, common().common_bits)
+        writer.number(units, 16)
+    return m.Draft(0, 1, writer.finish())
+
+
+PART = "the kept tokens are no part of a distribution"
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "sentence"),
+    [
+        (kept(5, [(5, 40000), (6, 40000)]), "bad-probability", PART),
+        (kept(5, [(5, 65535), (6, 1)]), "bad-probability", PART),
+        (kept(5, [(5, 100), (6, 1), (5, 100)]), "bad-probability", PART),
+        (kept(7, [(5, 65535)]), "bad-probability", "the draft has probability 0, so it cannot have been drawn"),
+        (kept(5, [(5, 0)]), "bad-probability", "the draft has probability 0, so it cannot have been drawn"),
+        (kept(5, [], count=5), "out-of-range", "the count of kept tokens is 5, but must be below 5"),
+        (kept(5, [(265, 9)]), "out-of-range", "a kept token is 265, but must be below 265"),
+        (kept(265, [(5, 9)]), "out-of-range", "the id of draft 1 is 265, but must be below 265"),
+        (kept(5, [(5, 9)], count=2), "bad-frame", "the payload is shorter than its message says"),
+    ],
+)
+def test_a_compressed_law_that_is_none(message: m.Draft, code: str, sentence: str) -> None:
+    async def act(session: DeviceSession) -> None:
+        await session.send(message)
+
+    assert told("cu-hlm", act, kept=4) == (code, sentence)
+
+
+@pytest.mark.parametrize("law", [[], [(5, 65535)], [(6, 100)], [(5, 1), (6, 2), (7, 3), (8, 4)]], ids=str)
+def test_a_compressed_law_that_is_one(law: list[tuple[int, int]]) -> None:
+    """None kept is the even law; a draft may be one of the rest."""
+
+    async def test(device: Device, connection: Connection) -> m.Message:
+        session = await raw_session(connection, method="cu-hlm", options={"kept": 4}, max_tokens=TOKENS)
+        await session.send(kept(5, law))
+        return await session.receive()
+
+    assert isinstance(linked(test), m.Verdict)
+
+
+# A wrong cloud, and the device's own halves.
+
+
+@dataclass(frozen=True)
+class Script:
+    """A cloud half that answers one message after the other with these, whatever they are."""
+
+    replies: tuple[Callable[[m.Message], m.Message], ...]
+
+    def __call__(self, side: CloudSide, options: object) -> "Script":
+        return self
+
+    def run(self) -> Half:
+        for reply in self.replies:
+            message = yield Receive()
+            yield Send(reply(message))
+        yield Receive()
+        return Finish.END
+
+
+def failing(method: str, *replies: Callable[[m.Draft], m.Message], **options: object) -> ProtocolError:
+    """What a device says of a cloud that answers so. The connection must survive it."""
+    right = METHODS[method]
+    wrong = Method("dsd", "", True, right.device, Script(replies), options=right.options)
+    given = right.options_from({"draft_length": 3, **options})
+
+    async def test(device: Device, connection: Connection) -> ProtocolError:
+        asked = request("dssd", tokens=TOKENS)
+        with pytest.raises(ProtocolError) as caught:
+            await device.generate(type(asked)(asked.prompt, "dsd", given, asked.sampling, TOKENS, seed=1), connection)
+        for name in ("dssd", method):
+            assert (await device.generate(request(name), connection)).tokens > 0
+        return caught.value
+
+    return linked(test, methods={**METHODS, "dsd": wrong})
+
+
+def first_id(message: m.Draft) -> int:
+    """The first draft of a round, before which nothing is owed."""
+    return int.from_bytes(message.payload[:4], "little") & (2 ** common().common_bits - 1)
+
+
+def never_passing(draft: int) -> Candidate:
+    """The device's likeliest token but the draft, said to be as unlikely as can be: its test accepts with probability 0."""
+    counts = device_counts().copy()
+    counts[draft] = 0
+    assert counts.max() > 1
+    return Candidate(int(counts.argmax()), 1)
+
+
+def listed(candidates: Sequence[Candidate], more: Sequence[tuple[int, int]] = ()) -> bytes:
+    writer = Writer()
+    CandidateCodec(common(), 16).write(writer, candidates)
+    for value, bits in more:
+        writer.number(value, bits)
+    return writer.finish()
+
+
+class Drafting:
+    """Remembers the draft of the round: later replies need it."""
+
+    draft = -1
+
+    def none_stand(self, make: Callable[[int], bytes]) -> Callable[[m.Draft], m.Message]:
+        def reply(message: m.Draft) -> m.Message:
+            self.draft = first_id(message)
+            return m.Verdict(0, 0, make(self.draft))
+
+        return reply
+
+    def more(self, make: Callable[[int], bytes], turn: int = 0) -> Callable[[m.Message], m.Message]:
+        def reply(message: m.Message) -> m.Message:
+            assert isinstance(message, m.Retry)
+            return m.Resampling(turn, make(self.draft))
+
+        return reply
+
+
+def none_passes(draft: int) -> bytes:
+    return listed([never_passing(draft)] * 2)
+
+
+def law_with(spare: int | None, outside: float = 0.5, more: int = 0) -> bytes:
+    """A list of no candidates, a law with this mass outside the common vocabulary, and this spare."""
+    probs = np.full(common().size + 1, (1 - outside) / common().size)
+    probs[-1] = outside
+    writer = Writer()
+    writer.number(0, 5)
+    writer.law(quantise_ratios(LogRatios())(probs), LogRatios())
+    if spare is not None:
+        writer.number(spare, common().target_bits)
+    writer.number(0, more)
+    return writer.finish()
+
+
+def test_more_messages_of_candidates_than_agreed() -> None:
+    for agreed in (1, 2, 3):
+        cloud = Drafting()
+        replies = [cloud.none_stand(none_passes), *[cloud.more(none_passes)] * agreed]
+        error = failing("xcosd-e", *replies, iterations=agreed)
+        assert str(error) == f"more than {agreed} messages of candidates came"
+        assert error.code == "out-of-range"
+
+
+def test_as_many_messages_as_agreed_are_fine() -> None:
+    """What then fails is the law that comes at last."""
+    cloud = Drafting()
+    last = cloud.more(lambda draft: law_with(3))
+    error = failing("xcosd-e", cloud.none_stand(none_passes), cloud.more(none_passes), last, iterations=2)
+    assert "spare" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "sentence"),
+    [
+        (lambda message: m.Resampling(0, b""), "out-of-turn", "Resampling came where Verdict was due"),
+        (lambda message: m.Tokens(b""), "out-of-turn", "Tokens came where Verdict was due"),
+        (lambda message: m.Verdict(1, 0, b""), "out-of-turn", "Verdict of round 1 came in round 0"),
+        (lambda message: m.Verdict(0, 4, b""), "out-of-range", "4 drafts were accepted, but only 3 were sent"),
+        (lambda message: m.Verdict(0, 0, b""), "bad-frame", "the payload is shorter than its message says"),
+    ],
+)
+@pytest.mark.parametrize("method", ["xcosd", "xcosd-e"])
+def test_an_answer_that_was_not_due(method: str, reply: Any, code: str, sentence: str) -> None:
+    error = failing(method, reply)
+    assert (error.code, str(error)) == (code, sentence)
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "sentence"),
+    [
+        (lambda message: m.Verdict(0, 0, b""), "out-of-turn", "Verdict came where Resampling was due"),
+        (lambda message: m.Resampling(1, b""), "out-of-turn", "Resampling of round 1 came in round 0"),
+        (lambda message: m.Resampling(0, b""), "bad-frame", "the payload is shorter than its message says"),
+        (lambda message: m.Resampling(0, law_with(3)), "out-of-range", "the spare token is in the common vocabulary"),
+        (lambda message: m.Resampling(0, law_with(400)), "out-of-range", "the spare token is 400, but must be below 272"),
+        (lambda message: m.Resampling(0, law_with(270, more=8)), "bad-frame", "the payload is longer than its message says"),
+        (lambda message: m.Resampling(0, law_with(None)), "bad-frame", "the payload is shorter than its message says"),
+        (lambda message: m.Resampling(0, law_with(270, 0.0)), "bad-frame", "the payload is longer than its message says"),
+    ],
+)
+def test_an_answer_to_a_retry_that_was_not_due(reply: Any, code: str, sentence: str) -> None:
+    error = failing("xcosd-e", Drafting().none_stand(none_passes), reply)
+    assert (error.code, str(error)) == (code, sentence)
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "sentence"),
+    [
+        (lambda draft: listed([Candidate(draft, 9)]), "out-of-range", "a candidate is the very draft that was rejected"),
+        (lambda draft: listed([Candidate(270), Candidate(5, 9)]), "out-of-range", "always passes, but more follow"),
+        (lambda draft: listed([Candidate(9, 0)]), "bad-probability", "a probability of 0 or above 1"),
+        (lambda draft: listed([Candidate(270)], [(0, 8)]), "bad-frame", "the payload is longer than its message says"),
+        (lambda draft: listed([never_passing(draft)], [(0, 8)]), "bad-frame", "the payload is longer than its message says"),
+        (lambda draft: law_with(3), "out-of-range", "the spare token is in the common vocabulary"),
+        (lambda draft: law_with(270, more=8), "bad-frame", "the payload is longer than its message says"),
+    ],
+)
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "after a retry"])
+def test_candidates_that_cannot_be(later: bool, make: Callable[[int], bytes], code: str, sentence: str) -> None:
+    cloud = Drafting()
+    replies = [cloud.none_stand(none_passes), cloud.more(make)] if later else [cloud.none_stand(make)]
+    error = failing("xcosd-e", *replies)
+    assert sentence in str(error)
+    assert error.code == code
+
+
+@pytest.mark.parametrize(
+    ("payload", "code", "sentence"),
+    [
+        (law_with(3), "out-of-range", "the spare token is in the common vocabulary"),
+        (law_with(264), "out-of-range", "the spare token is in the common vocabulary"),
+        (law_with(272), "out-of-range", "the spare token is 272, but must be below 272"),
+        (law_with(None), "bad-frame", "the payload is shorter than its message says"),
+        (law_with(270, 0.0), "bad-frame", "the payload is longer than its message says"),
+        (law_with(270, more=8), "bad-frame", "the payload is longer than its message says"),
+    ],
+)
+def test_a_lumped_law_that_cannot_be(payload: bytes, code: str, sentence: str) -> None:
+    """As `xcosd-e` sends it, without the count of candidates in front: five bits that are nothing here."""
+    bits = int.from_bytes(payload, "little")
+    assert bits & 31 == 0
+    head = (bits & 0xFF) >> 5  # the law begins in the first byte, its values on the second
+    error = failing("xcosd", lambda message: m.Verdict(0, 0, bytes([head]) + payload[1:]))
+    assert (error.code, str(error)) == (code, sentence)
+
+
+def goes_on(payload: bytes, **options: object) -> list[m.Message]:
+    """What a cloud answers to the first drafts, none, of an answer that goes on behind one token."""
+    method, models = METHODS["xcosd-e"], Pair(SHARED, SHARED)
+    cloud = models.cloud_side(4, SamplingParams(temperature=1.0), PhiloxChance(1), [0])
+    heard: list[m.Message] = []
+
+    def device() -> Half:
+        yield Send(m.Draft(0, 0, payload))
+        heard.append((yield Receive()))
+        return Finish.CANCELLED
+
+    assert method.cloud is not None
+    run_pair(device(), method.cloud(cloud, method.options_from({"draft_length": 1, "candidates": 0, **options})).run())
+    return heard
+
+
+@pytest.mark.parametrize(
+    ("estimate", "code"),
+    [
+        ((np.nan, 2.0), "out-of-range"),
+        ((1.0, np.inf), "out-of-range"),
+        ((-np.inf, 2.0), "out-of-range"),
+        ((1.0, 0.0), "out-of-range"),
+        ((1.0, -3.0), "out-of-range"),
+        ((1.0,), "bad-frame"),
+        ((), "bad-frame"),
+        ((1.0, 2.0, 3.0), "bad-frame"),
+    ],
+    ids=str,
+)
+def test_an_estimate_that_cannot_be(estimate: tuple[float, ...], code: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        goes_on(np.array(estimate, "<f8").tobytes())
+    assert caught.value.code == code
+
+
+def test_an_estimate_is_told_where_it_is_needed_only() -> None:
+    """Where the number of candidates is fixed, or nothing is committed, the first drafts begin with themselves."""
+    for passed, tested in ((1.0, 2.0), (-1e300, 1e-300), (1e300, 5.0)):
+        assert isinstance(goes_on(np.array([passed, tested], "<f8").tobytes())[0], m.Verdict)
+    assert isinstance(goes_on(b"", candidates=2)[0], m.Verdict)
+    with pytest.raises(ProtocolError):
+        goes_on(np.array([1.0, 2.0], "<f8").tobytes(), candidates=2)
+
+
+def test_every_new_method_is_served() -> None:
+    """Else the tests above would pass for another reason."""
+
+    async def test(device: Device, connection: Connection) -> dict[str, int]:
+        return {name: (await device.generate(request(name), connection)).tokens for name in sorted(NAMES)}
+
+    assert all(linked(test).values())

@@ -1,0 +1,128 @@
+"""Toy models small enough to enumerate, and the exact output law of a method on them."""
+
+from collections import defaultdict
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from antiphon.config import SamplingParams
+from antiphon.core.chance import Chance
+from antiphon.core.distributions import process
+from antiphon.core.rounding import Quantise, exactly
+from antiphon.methods.base import CloudSide, DeviceSide, Method, Transcript
+from antiphon.methods.drafter import Drafter
+from antiphon.methods.effects import Finish, Half, Send
+from antiphon.methods.verifier import Verifier
+from antiphon.models.toy import ToyModel
+from antiphon.testing.enumeration import output_law
+from antiphon.testing.lockstep import run_pair
+from antiphon.vocabulary import CommonVocabulary, common_vocabulary
+from antiphon.wire.messages import Message
+
+Law = Mapping[tuple[int, ...], float]
+
+SHARED = (b"a", b"b", b"")
+SMALL = (b"b", b"", b"a")
+LARGE = (b"ab", b"a", b"", b"c", b"b")
+
+
+class Pair:
+    """A drafting toy and a target toy, and everything that an answer needs."""
+
+    def __init__(self, device: Sequence[bytes], cloud: Sequence[bytes], seed: int = 0, sharpness: float = 1.0) -> None:
+        self.device = ToyModel(device, seed=seed + 1, sharpness=sharpness)
+        self.cloud = ToyModel(cloud, seed=seed + 2, sharpness=sharpness)
+        self.common: CommonVocabulary = common_vocabulary(self.device.vocabulary, self.cloud.vocabulary)
+
+    def sides(self, tokens: int, sampling: SamplingParams, chance: Chance) -> tuple[DeviceSide, CloudSide]:
+        drafter = Drafter(self.device, self.device.open(), self.device.tokenize("ab"), self.common, sampling)
+        device = DeviceSide(self.common, Transcript(self.common.ends, tokens), chance, drafter)
+        return device, self.cloud_side(tokens, sampling, chance)
+
+    def cloud_side(self, tokens: int, sampling: SamplingParams, chance: Chance, committed: Sequence[int] = ()) -> CloudSide:
+        """Of an answer that goes on behind what is `committed`."""
+        verifier = Verifier(self.cloud.open(), self.cloud.tokenize("ab"), self.common, sampling, committed)
+        return CloudSide(self.common, Transcript(self.common.ends, tokens, committed), chance, verifier)
+
+
+def method_law(pair: Pair, method: Method, options: object, sampling: SamplingParams, tokens: int) -> Law:
+    """The joint law of the first `tokens` tokens, summed over every branch of both halves' real code."""
+
+    def run(chance: Chance) -> tuple[int, ...]:
+        device, cloud = pair.sides(tokens, sampling, chance)
+        assert method.cloud is not None
+        emitted = run_pair(method.device(device, options).run(), method.cloud(cloud, options).run())
+        assert [token.number for token in emitted] == device.transcript.numbers == cloud.transcript.numbers
+        return tuple(device.transcript.numbers)
+
+    return output_law(run)
+
+
+class CutError(Exception):
+    """The link is lost."""
+
+
+Breaks = Callable[[Message], bool]
+"""Whether the link is lost with this message on it."""
+
+
+def broken_law(
+    pair: Pair, method: Method, options: object, sampling: SamplingParams, tokens: int, breaks: Callable[[], Breaks]
+) -> Law:
+    """As `method_law`, over links that break where `breaks`, made anew for each answer, says; each time the answer goes on."""
+
+    def run(chance: Chance) -> tuple[int, ...]:
+        device, cloud = pair.sides(tokens, sampling, chance)
+        assert method.cloud is not None
+        lost = breaks()
+        while device.transcript.finish is None:
+            halves = method.device(device, options).run(), method.cloud(cloud, options).run()
+            try:
+                run_pair(*(breaking(half, lost) for half in halves))
+            except CutError:
+                cloud = pair.cloud_side(tokens, sampling, chance, device.transcript.numbers)
+        return tuple(device.transcript.numbers)
+
+    return output_law(run)
+
+
+def breaking(half: Half, lost: Breaks) -> Generator[Any, Any, Finish]:
+    """A half whose messages are lost, and the link with them, where `lost` says. Raises CutError."""
+    try:
+        effect = next(half)
+        while True:
+            if isinstance(effect, Send) and lost(effect.message):
+                raise CutError
+            answer = yield effect
+            effect = half.send(answer)
+    except StopIteration as stop:
+        return stop.value
+
+
+def target_law(pair: Pair, sampling: SamplingParams, tokens: int, quantise: Quantise = exactly) -> Law:
+    """The joint law of plain sampling from the target, by the definition of METHODS 0."""
+    law: defaultdict[tuple[int, ...], float] = defaultdict(float)
+    prompt = pair.cloud.tokenize("ab")
+
+    def extend(numbers: tuple[int, ...], probability: float) -> None:
+        if len(numbers) == tokens or (numbers and numbers[-1] in pair.common.ends):
+            law[numbers] += probability
+            return
+        history = [*prompt, *pair.common.cloud_ids[list(numbers)].tolist()]
+        probs = quantise(process(pair.cloud.logits(history), sampling, history)[pair.common.cloud_ids])
+        for number in np.flatnonzero(probs).tolist():
+            extend((*numbers, number), probability * float(probs[number]))
+
+    extend((), 1.0)
+    return dict(law)
+
+
+def distance(first: Law, second: Law) -> float:
+    """The largest difference of a probability."""
+    return max(abs(first.get(key, 0.0) - second.get(key, 0.0)) for key in first.keys() | second.keys())
+
+
+def variation(first: Law, second: Law) -> float:
+    """The total variation between two laws."""
+    return sum(abs(first.get(key, 0.0) - second.get(key, 0.0)) for key in first.keys() | second.keys()) / 2

@@ -1,0 +1,86 @@
+"""Both halves of a method on a clock, without ends: passes and messages take time, so what hangs on time can be enumerated."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from antiphon.config import SamplingParams
+from antiphon.core.chance import Chance
+from antiphon.core.distributions import Logits
+from antiphon.methods.base import Method
+from antiphon.methods.effects import Effect, Emit, Emitted, Finish, Half, Step, drive
+from antiphon.testing.enumeration import output_law
+from antiphon.transport.frames import next_within
+from antiphon.wire.messages import Message
+from antiphon_lab.links.virtual_time import run_virtual
+from support.laws import Law, Pair
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of a draft, of a token of the cloud's pass on top of its first, of that pass, and of a message's way."""
+
+    draft: float = 0.004
+    further: float = 0.001
+    verify: float = 0.03
+    way: float = 0.01
+
+
+class _Host:
+    """One half's model and its end of the link."""
+
+    in_one_go = True
+
+    def __init__(self, first: float, further: float, way: float) -> None:
+        self.inbox: asyncio.Queue[Message] = asyncio.Queue()
+        self.other: _Host
+        self.emitted: list[Emitted] = []
+        self._costs, self._way, self._charged, self._arrives = (first, further), way, 0.0, 0.0
+
+    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
+        self._charged = 0.0
+        effect = call()
+        await asyncio.sleep(self._charged)
+        return effect
+
+    def step(self, step: Step) -> Logits:
+        self._charged += self._costs[0] + self._costs[1] * (len(step.tokens) - 1)
+        return step.run()
+
+    async def send(self, message: Message, to: int) -> None:
+        self._arrives = max(self._arrives + 1e-9, self.now() + self._way)
+        asyncio.get_running_loop().call_at(self._arrives, self.other.inbox.put_nowait, message)
+
+    async def receive(self, within: float | None) -> Message | None:
+        return await next_within(self.inbox, within)
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def emit(self, emit: Emit) -> None:
+        self.emitted += emit.tokens
+
+
+def run_timed(device: Half, cloud: Half, times: Times) -> list[Emitted]:
+    """The tokens that the device commits."""
+
+    async def run() -> list[Emitted]:
+        ours, theirs = _Host(times.draft, 0.0, times.way), _Host(times.verify, times.further, times.way)
+        ours.other, theirs.other = theirs, ours
+        await asyncio.gather(drive(device, ours), drive(cloud, theirs))
+        return ours.emitted
+
+    return run_virtual(run())
+
+
+def timed_law(pair: Pair, method: Method, options: object, sampling: SamplingParams, tokens: int, times: Times) -> Law:
+    """As `laws.method_law`, on a clock."""
+
+    def run(chance: Chance) -> tuple[int, ...]:
+        device, cloud = pair.sides(tokens, sampling, chance)
+        assert method.cloud is not None
+        emitted = run_timed(method.device(device, options).run(), method.cloud(cloud, options).run(), times)
+        assert [token.number for token in emitted] == device.transcript.numbers == cloud.transcript.numbers
+        return tuple(device.transcript.numbers)
+
+    return output_law(run)
