@@ -14,7 +14,7 @@ from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Emitted
 from antiphon.methods.verifier import Verifier
 from antiphon.models.toy import ToyModel
-from antiphon.testing.enumeration import output_law
+from antiphon.testing.enumeration import output_distribution
 from antiphon.testing.lockstep import run_pair
 from antiphon.vocabulary import common_vocabulary
 
@@ -39,16 +39,16 @@ def answer(name: str, tokens: int, chance: Chance) -> list[Emitted]:
 def main() -> None:
     for token in answer("dssd", 12, PhiloxChance(5)):
         print(f"{COMMON.pieces[token.number].decode() or '<end>':>5}  {token.kind}")
-    cloud = law("cloud", 2)
+    cloud = distribution("cloud", 2)
     for name in ("dsd", "dssd"):
-        other = law(name, 2)
+        other = distribution(name, 2)
         difference = max(abs(cloud.get(key, 0) - probability) for key, probability in other.items())
         print(f"{len(other)} outcomes of two tokens; {name} and cloud differ by at most {difference:.1e}")
 
 
-def law(name: str, tokens: int) -> Mapping[tuple[int, ...], float]:
+def distribution(name: str, tokens: int) -> Mapping[tuple[int, ...], float]:
     """The probability of every answer, added up over every branch of both halves."""
-    return output_law(lambda chance: tuple(token.number for token in answer(name, tokens, chance)))
+    return output_distribution(lambda chance: tuple(token.number for token in answer(name, tokens, chance)))
 
 
 if __name__ == "__main__":

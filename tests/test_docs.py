@@ -33,7 +33,7 @@ def test_the_new_method_of_the_guide_is_exact_and_runs_over_a_socket() -> None:
         asked = Request("the ", "point", ChainOptions(3), SamplingParams(temperature=0), max_tokens=30)
         result = await device.generate(asked, connection)
         assert (await check(device, asked, result, connection)).equal
-        assert result.ledger.up.payload_bits <= (16 * result.answer.exchanged.drafted) + 8 * result.answer.rounds
+        assert result.traffic.up.payload_bits <= (16 * result.answer.exchanged.drafted) + 8 * result.answer.rounds
 
     linked(test, methods=methods)
 

@@ -98,7 +98,7 @@ class ChainOptions:
 
 @dataclass(frozen=True, slots=True)
 class SplitOptions(ChainOptions):
-    """Options of the methods that send target laws down: also the bits of a target probability.
+    """Options of the methods that send target distributions down: also the bits of a target probability.
 
     precision: 16 (logarithms) or 32 (float32).
     """
@@ -116,7 +116,7 @@ MAX_CANDIDATES = 31
 
 @dataclass(frozen=True, slots=True)
 class CandidateOptions(SplitOptions):
-    """Options of `xcosd-e`: candidates a message (K; 0 is auto), and how many messages of them (M) before a whole law.
+    """Options of `xcosd-e`: candidates a message (K; 0 is auto), and how many messages of them (M) before a whole distribution.
 
     as_paper: candidates are drawn as the paper draws them, all K of a message from the whole target; else without the draft
     that was rejected, and none after one that is sure to pass.
@@ -135,7 +135,7 @@ class CandidateOptions(SplitOptions):
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """Which part of a draft law is kept: the `top_k` likeliest tokens, or the fewest with a mass of at least `top_p`."""
+    """Which part of the draft probs is kept: the `top_k` likeliest tokens, or the fewest with a mass of at least `top_p`."""
 
     top_k: int = 0
     top_p: float = 1.0
@@ -159,7 +159,7 @@ class Truncation:
 
 @dataclass(frozen=True, slots=True)
 class SparseOptions:
-    """Options of the methods that send truncated draft laws.
+    """Options of the methods that send truncated draft distributions.
 
     draft_precision: bits of a probability, 8 or 16 (logarithms) or 32 (float32). truncate: see `Truncation.parse`. wire: how
     tokens and probabilities are packed: `delta`, `plain` or `tight`.
@@ -316,7 +316,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long an end waits for the other, in seconds. A device that asks for less, or for more, is served alike.
 
     arrive: until a connection has made its request. lost: for a sign on a link, and for the other end to take what was sent;
@@ -355,7 +355,7 @@ class ServeConfig:
     port: int = 8765
     limits: Limits = Limits()
     connections: int = 1024
-    patience: Patience = Patience()
+    timeouts: Timeouts = Timeouts()
 
     def __post_init__(self) -> None:
         _require(self.connections >= 1, f"at least one connection must be accepted, not {self.connections}")

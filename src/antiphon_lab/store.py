@@ -26,7 +26,7 @@ class Keyed(Protocol):
 Kept = TypeVar("Kept", bound=Keyed)
 
 
-class KeptFile(Generic[Kept]):
+class Store(Generic[Kept]):
     """What is kept in a file, by key; without a file, in memory only."""
 
     def __init__(self, path: Path | None, kind: type[Kept]) -> None:
@@ -34,7 +34,7 @@ class KeptFile(Generic[Kept]):
         self.found: dict[str, Kept] = {} if path is None else self._read(path)
 
     @contextmanager
-    def keeping(self) -> Iterator["KeptFile[Kept]"]:
+    def keeping(self) -> Iterator["Store[Kept]"]:
         """Open the file, so that it can be added to. Raises UsageError."""
         if self._path is None:
             self._file: Any = None

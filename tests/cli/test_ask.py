@@ -206,8 +206,8 @@ def test_only_the_name_of_the_models_file_is_told(
     model = toy(1)
     model.name = "/home/ann/models/small.gguf"
     monkeypatch.setattr("antiphon.device.assembly.load", lambda config: model)
-    asked.figures("--ledger", str(tmp_path / "ledger"), QUESTION, clouds=(cloud,))
-    hello = json.loads((tmp_path / "ledger").read_text().splitlines()[1])["message"]
+    asked.figures("--disclosure-log", str(tmp_path / "log"), QUESTION, clouds=(cloud,))
+    hello = json.loads((tmp_path / "log").read_text().splitlines()[1])["message"]
     assert (hello["type"], hello["model"]) == ("Hello", "small.gguf")
 
 
@@ -257,14 +257,14 @@ def test_the_same_scores_at_both_ends_change_nothing(asked: Asking, cloud: str) 
 
 
 def test_two_clouds(asked: Asking, others: tuple[str, str], tmp_path: Path) -> None:
-    ledger = tmp_path / "ledger.jsonl"
-    figures = asked.figures("--ledger", str(ledger), *PATIENT, QUESTION, clouds=others)
+    log = tmp_path / "log.jsonl"
+    figures = asked.figures("--disclosure-log", str(log), *PATIENT, QUESTION, clouds=others)
     assert figures["passages"]["clouds"] == dict.fromkeys(others, 1)
     assert set(figures["weights"]) == {"device", *others}
     assert figures["consulted"] == 1
     one = asked.figures(*PATIENT, QUESTION, clouds=others[:1])
     assert one["token_ids"] != figures["token_ids"]  # the second cloud had its say
-    lines = [json.loads(line) for line in ledger.read_text().splitlines()]
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert {line["cloud"] for line in lines if "frame" in line} == set(others)
     assert set(lines[-1]["summary"]["bytes_by_cloud"]) == set(others)
 
@@ -272,10 +272,10 @@ def test_two_clouds(asked: Asking, others: tuple[str, str], tmp_path: Path) -> N
 def test_push_asks_for_no_ids(asked: Asking, others: tuple[str, str], tmp_path: Path) -> None:
     answers = {}
     for disclosure in ("ids", "push"):
-        ledger = tmp_path / disclosure
-        arguments = ["--disclosure", disclosure, "--ledger", str(ledger), "--bound", "global", "--first", "1"]
+        log = tmp_path / disclosure
+        arguments = ["--disclosure", disclosure, "--disclosure-log", str(log), "--bound", "global", "--first", "1"]
         figures = asked.figures(*arguments, *PATIENT, QUESTION, clouds=others[:1])
-        summary = json.loads(ledger.read_text().splitlines()[-1])["summary"]
+        summary = json.loads(log.read_text().splitlines()[-1])["summary"]
         assert (summary["ids_asked"] > 0) == (disclosure == "ids")
         assert (figures["questions"] > 0) == (disclosure == "ids")
         answers[disclosure] = figures["token_ids"]
@@ -497,7 +497,10 @@ NOBODY = ("--cloud", "ws://127.0.0.1:1")
             "the temperature of weights must be between 0.001 and 1,000,000",
         ),
         ((*HERE, *NOBODY, "--temperature", "-1", "x"), "temperature must be between 0 and 100, not -1.0"),
-        ((*HERE, *NOBODY, "--ledger", "/dev/full", "x"), "the ledger /dev/full cannot be written (no space left on device)"),
+        (
+            (*HERE, *NOBODY, "--disclosure-log", "/dev/full", "x"),
+            "the disclosure log /dev/full cannot be written (no space left on device)",
+        ),
         ((*HERE, *NOBODY, ""), "the prompt is empty"),
     ],
 )
@@ -553,11 +556,11 @@ PAGES = {"Mills": "A mill grinds grain into flour.", "Sweden": "Stockholm is the
 def test_the_real_model_at_both_ends(tmp_path: Path) -> None:
     name, question = REAL
     private, public = make_library(tmp_path / "notes.db", NOTES), make_library(tmp_path / "pages.db", PAGES)
-    ledger = tmp_path / "ledger.jsonl"
+    log = tmp_path / "log.jsonl"
     serve = ["--model", name, "--threads", "1", "--context", "1024", "--library", str(public)]
     with serving_command(*serve) as (url, _):
         arguments = ["--cloud", url, "--model", name, "--threads", "1", "--context", "1024", "--library", str(private)]
-        arguments += ["--max-tokens", "24", "--seed", "1", "--ledger", str(ledger), "--json", question]
+        arguments += ["--max-tokens", "24", "--seed", "1", "--disclosure-log", str(log), "--json", question]
         done = subprocess.run([*ASK, *arguments], capture_output=True, text=True, check=True)
     figures = json.loads(done.stdout.splitlines()[-1])
     assert "1911" in figures["text"]
@@ -565,4 +568,4 @@ def test_the_real_model_at_both_ends(tmp_path: Path) -> None:
     assert {mark["mark"] for mark in figures["marks"]} <= set(MARKS)
     assert sum(figures[mark] for mark in MARKS) == pytest.approx(1)
     assert figures["passages"]["device"][0]["title"] == "Mill"
-    assert "tomatoes" not in ledger.read_text()
+    assert "tomatoes" not in log.read_text()

@@ -18,7 +18,7 @@ from antiphon.engine.worker import Worker
 from antiphon.errors import CapacityError, ProtocolError, RemoteError, UsageError
 from antiphon.methods import MIXTURES
 from antiphon.methods.effects import Step
-from antiphon.methods.mixture.cloud import STEP_BYTES, EvidenceCloud, kept_bytes
+from antiphon.methods.mixture.cloud import STEP_BYTES, MixtureCloud, kept_bytes
 from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
 from antiphon.transport.frames import Inbox
@@ -100,8 +100,8 @@ def test_what_a_session_of_evidence_keeps_is_what_it_is_charged() -> None:
     size = 5000
     scores = StepScores(np.full(size, 1 / size), np.ones(size))
     assert scores.codes.nbytes + scores._left.nbytes == size * STEP_BYTES
-    assert kept_bytes(EvidenceCloud, options(64), 400, size) == 73 * size * STEP_BYTES
-    assert kept_bytes(EvidenceCloud, options(64), 10, size) == 19 * size * STEP_BYTES
+    assert kept_bytes(MixtureCloud, options(64), 400, size) == 73 * size * STEP_BYTES
+    assert kept_bytes(MixtureCloud, options(64), 10, size) == 19 * size * STEP_BYTES
     for name, method in MIXTURES.items():
         asks = name.startswith("concord") and name != "concord-nocomm"
         assert (kept_bytes(method.cloud, options(64), 400, size) > 0) == asks, name

@@ -21,7 +21,7 @@ from websockets.exceptions import InvalidStatus
 from antiphon.cloud.doors import BEGUN_BYTES, KEPT_DESCRIPTORS, Doors, foreign_page
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
-from antiphon.config import Patience, ServeConfig
+from antiphon.config import ServeConfig, Timeouts
 from antiphon.errors import CapacityError, ModelError
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
 from support.links import request, toy_cloud, toy_device
@@ -164,7 +164,7 @@ def test_silent_connections_keep_no_device_out() -> None:
 def test_a_connection_that_never_asks_is_ended() -> None:
     async def run() -> None:
         cloud = Cloud(named_toy("toy-cloud"))
-        async with serving(cloud, ServeConfig(port=0, patience=Patience(arrive=0.4))) as url:
+        async with serving(cloud, ServeConfig(port=0, timeouts=Timeouts(arrive=0.4))) as url:
             for request_so_far in (b"", b"GET / HTT"):
                 one = await asyncio.to_thread(silent, url)
                 one.sendall(request_so_far)
@@ -247,7 +247,7 @@ def test_a_process_without_descriptors_writes_no_flood(caplog: pytest.LogCapture
 
     async def run() -> None:
         cloud = Cloud(named_toy("toy-cloud"))
-        async with serving(cloud, ServeConfig(port=0, patience=Patience(arrive=0.5))) as url:
+        async with serving(cloud, ServeConfig(port=0, timeouts=Timeouts(arrive=0.5))) as url:
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             held = [await asyncio.to_thread(silent, url) for _ in range(40)]
             resource.setrlimit(resource.RLIMIT_NOFILE, (len(held) + 40, hard))

@@ -12,7 +12,7 @@ from websockets.asyncio.server import ServerConnection
 
 from antiphon.cloud.server import address, listen, server_of
 from antiphon.cloud.service import Cloud
-from antiphon.config import Limits, Patience, ServeConfig
+from antiphon.config import Limits, ServeConfig, Timeouts
 from antiphon.device.connection import Connection, connect
 from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, LinkError
@@ -23,17 +23,17 @@ from support.links import raw_session
 from support.resources import require_nothing_kept
 
 LOST = 0.9
-PATIENCE = Patience(arrive=0.5, lost=LOST, stalled=1.5, close=0.3)
+PATIENCE = Timeouts(arrive=0.5, lost=LOST, stalled=1.5, close=0.3)
 SOON = 8.0
 """Seconds in which it surely was noticed on a busy machine, and far under those of a default."""
 
 
 @asynccontextmanager
-async def served(patience: Patience = PATIENCE, limits: Limits | None = None) -> AsyncIterator[tuple[str, Cloud]]:
+async def served(timeouts: Timeouts = PATIENCE, limits: Limits | None = None) -> AsyncIterator[tuple[str, Cloud]]:
     """A toy cloud, and its address; what it must not do is wait long for its end."""
     cloud = Cloud(named_toy("toy-cloud"), limits)
     listener = listen(ServeConfig(port=0))
-    server = server_of(cloud, ServeConfig(port=0, patience=patience))
+    server = server_of(cloud, ServeConfig(port=0, timeouts=timeouts))
     task = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started:
         await asyncio.sleep(0.005)
@@ -107,7 +107,7 @@ def test_a_device_that_reads_nothing_loses_its_room(act: Callable[[ClientConnect
 
 def test_a_server_stops_beside_a_device_that_does_not_read() -> None:
     async def run() -> None:
-        async with served(Patience(close=0.3)) as (url, _):  # nothing of it is lost yet
+        async with served(Timeouts(close=0.3)) as (url, _):  # nothing of it is lost yet
             socket = await greeted(url)
             await asks_and_does_not_read(socket)
         socket.transport.abort()
@@ -117,7 +117,7 @@ def test_a_server_stops_beside_a_device_that_does_not_read() -> None:
 
 def test_a_device_that_sends_one_long_frame_slowly_is_not_lost() -> None:
     async def run() -> None:
-        async with served(Patience(lost=3.0)) as (url, _):
+        async with served(Timeouts(lost=3.0)) as (url, _):
             socket = await greeted(url)
             body = frame(0, m.Ping(bytes(60_000)))
             head = bytes([0x82, 0xFE]) + len(body).to_bytes(2, "big") + bytes(4)
@@ -138,7 +138,7 @@ def heard(script: Script, seconds: float = SOON) -> tuple[str, float]:
     async def run() -> tuple[str, float]:
         worker = Worker()
         async with fake_cloud(script) as url:
-            connection = await connect(url, None, worker, patience=PATIENCE)
+            connection = await connect(url, None, worker, timeouts=PATIENCE)
             session = await raw_session(connection, method="cloud", options={})
             began = time.monotonic()
             try:
@@ -212,7 +212,7 @@ def test_a_device_leaves_a_frozen_cloud_at_once() -> None:
     async def run() -> float:
         worker = Worker()
         async with fake_cloud(freezes) as url:
-            connection = await connect(url, None, worker, patience=Patience(close=0.3))
+            connection = await connect(url, None, worker, timeouts=Timeouts(close=0.3))
             session = await raw_session(connection, method="cloud", options={})
             await asyncio.sleep(0.2)
             began = time.monotonic()
@@ -234,7 +234,7 @@ def test_a_ping_that_is_not_answered_is_given_up() -> None:
             await asyncio.sleep(20)
 
         async with fake_cloud(never) as url:
-            connection = await connect(url, None, worker, patience=Patience(lost=0.5, close=0.3))
+            connection = await connect(url, None, worker, timeouts=Timeouts(lost=0.5, close=0.3))
             await raw_session(connection, method="cloud", options={})
             with pytest.raises(LinkError, match=r"within 0\.5 s|no sign for 0\.5 s|is lost"):
                 await connection.ping()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from antiphon.config import Patience
+from antiphon.config import Timeouts
 from antiphon.models.base import InUse, Model
 from antiphon.models.toy import named_toy
 from support.storms import Held, at_sea, departures, frame, greeted, opening, storm
@@ -50,7 +50,7 @@ def test_devices_that_never_read() -> None:
     async def run() -> None:
         model = named_toy("toy-cloud")
         size = len(model.vocabulary)
-        async with at_sea(model, Patience(lost=0.9, close=0.3)) as (url, held):
+        async with at_sea(model, Timeouts(lost=0.9, close=0.3)) as (url, held):
             before = await held()
             deaf = []
             for _ in range(8):

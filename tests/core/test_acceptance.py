@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from antiphon.core.acceptance import accepts, residual
 from antiphon.core.chance import Chance, Place, Role
 from antiphon.core.distributions import Probs
-from antiphon.testing.enumeration import output_law
+from antiphon.testing.enumeration import output_distribution
 
 ELEMENTS = st.one_of(st.just(0.0), st.floats(1e-9, 1.0))
 
@@ -28,8 +28,8 @@ def pairs(draw: st.DrawFn) -> tuple[Probs, Probs]:
     return draw(distributions(size)), draw(distributions(draw(st.integers(1, size))))
 
 
-def law_of_one_draft(target: Probs, draft: Probs) -> Probs:
-    """Draw a draft, test it, resample after a rejection: the law of the token."""
+def distribution_of_one_draft(target: Probs, draft: Probs) -> Probs:
+    """Draw a draft, test it, resample after a rejection: the distribution of the token."""
 
     def run(chance: Chance) -> int:
         token = chance.at(Place(0), Role.DRAFT).categorical(draft)
@@ -37,17 +37,17 @@ def law_of_one_draft(target: Probs, draft: Probs) -> Probs:
             return token
         return chance.at(Place(0), Role.RESAMPLE).categorical(residual(target, draft))
 
-    law = output_law(run)
-    return np.array([law.get(token, 0.0) for token in range(len(target))])
+    distribution = output_distribution(run)
+    return np.array([distribution.get(token, 0.0) for token in range(len(target))])
 
 
 @settings(max_examples=100, deadline=None)
 @given(pairs())
 @example((np.array([0.25, 0.75]), np.array([1.0])))
 @example((np.array([1.0, 0.0]), np.array([0.0, 1.0])))
-def test_accepted_or_resampled_a_token_has_the_target_law(pair: tuple[Probs, Probs]) -> None:
+def test_accepted_or_resampled_a_token_has_the_target_distribution(pair: tuple[Probs, Probs]) -> None:
     target, draft = pair
-    np.testing.assert_allclose(law_of_one_draft(target, draft), target, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(distribution_of_one_draft(target, draft), target, rtol=0, atol=1e-12)
 
 
 @settings(max_examples=100, deadline=None)
@@ -90,11 +90,11 @@ def test_a_token_of_target_probability_zero_is_never_accepted() -> None:
 
 def test_a_draft_below_its_target_is_always_accepted() -> None:
     for target, draft in [(0.5, 0.5), (0.5, 0.25), (1.0, 2.0**-32), (1.0, 5e-324)]:
-        assert output_law(lambda chance, t=target, d=draft: accepts(chance, t, d)) == {True: 1.0}
+        assert output_distribution(lambda chance, t=target, d=draft: accepts(chance, t, d)) == {True: 1.0}
 
 
 def test_the_ratio_is_target_to_draft() -> None:
-    assert output_law(lambda chance: accepts(chance, 0.125, 0.5)) == {True: 0.25, False: 0.75}
+    assert output_distribution(lambda chance: accepts(chance, 0.125, 0.5)) == {True: 0.25, False: 0.75}
 
 
 @pytest.mark.parametrize("draft", [(0.25, 0.75), (0.25, 0.75 + 2**-50), (0.25 + 2**-50, 0.75)])

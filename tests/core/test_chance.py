@@ -132,7 +132,7 @@ def drawn(value: float, probs: Probs) -> int:
     return PhiloxStream(Given(value), Place(0)).categorical(probs)
 
 
-def laws(draw: st.DrawFn) -> Probs:
+def distributions(draw: st.DrawFn) -> Probs:
     size = draw(st.integers(1, 12))
     values = st.one_of(st.just(0.0), st.floats(1e-300, 1.0), st.sampled_from([1e-17, 0.1, 1 / 3]))
     found = draw(hnp.arrays(np.float64, size, elements=values))
@@ -144,7 +144,7 @@ UNIFORMS = st.one_of(st.sampled_from([0.0, 2.0**-53, 0.5, LAST]), st.integers(0,
 
 
 @settings(max_examples=150, deadline=None)
-@given(probs=st.composite(laws)(), value=UNIFORMS)
+@given(probs=st.composite(distributions)(), value=UNIFORMS)
 @example(probs=np.array([0.1] * 3 + [0.7, 0.0, 0.0]), value=LAST)
 @example(probs=np.array([0.0, 0.0, 1.0, 0.0]), value=0.0)
 @example(probs=np.array([1.0, 1e-17, 0.0]), value=LAST)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
-from antiphon.core.distributions import process as law_of
+from antiphon.core.distributions import process as distribution_of
 from antiphon.core.draft_length import EDGES, FIRST, IDLE, LOOKING, SECOND, Acceptance, Costs, Pace, Round, entropy
 
 MOST = 6
@@ -23,7 +23,7 @@ MOST = 6
 @given(st.lists(st.floats(-30, 30, width=32), min_size=1, max_size=50), st.floats(-100, 100))
 def test_the_entropy_is_that_of_the_softmax(values: list[float], shift: float) -> None:
     logits = np.array(values, dtype=np.float32)
-    probs = law_of(logits, SamplingParams(temperature=1.0))
+    probs = distribution_of(logits, SamplingParams(temperature=1.0))
     wanted = -float(sum(prob * np.log(prob) for prob in probs[probs > 0]))
     assert entropy(logits) == pytest.approx(wanted, abs=1e-4)
     assert entropy(logits + np.float32(shift)) == pytest.approx(wanted, abs=1e-3)

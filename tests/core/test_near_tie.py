@@ -45,9 +45,9 @@ def test_a_token_that_is_cut_off_comes_in_by_the_border() -> None:
 
 def test_a_token_can_fall_out_by_what_others_do() -> None:
     """Token 1 wins the race among three, and is just the second of two; where token 2 takes its place, token 0 wins."""
-    params, law = SamplingParams(top_k=2), [3.0, 2.0, 1.9]
-    order = PhiloxChance(5).race(0, IDS[:3]).first(process(np.array(law, np.float32), SamplingParams()), 3)
-    found = [shift(_placed(law, order), order[1], order[0], params)]
+    params, distribution = SamplingParams(top_k=2), [3.0, 2.0, 1.9]
+    order = PhiloxChance(5).race(0, IDS[:3]).first(process(np.array(distribution, np.float32), SamplingParams()), 3)
+    found = [shift(_placed(distribution, order), order[1], order[0], params)]
     assert found[0] < 1.0
 
 

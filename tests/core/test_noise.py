@@ -277,7 +277,7 @@ def plain(key: int, position: int, probs: Probs, ids: Ids, count: int) -> list[i
     return able[np.argsort(times, kind="stable")[:count]].tolist()
 
 
-def law(seed: int, size: int, sharpness: float) -> Probs:
+def distribution(seed: int, size: int, sharpness: float) -> Probs:
     scores = sharpness * np.random.default_rng(seed).normal(size=size)
     probs = np.exp(scores - scores.max())
     return probs / probs.sum()
@@ -306,7 +306,7 @@ def test_prompts_seeds_forms_and_choices_share_nothing() -> None:
 @settings(max_examples=60, deadline=None)
 @given(KEYS, POSITIONS, st.integers(1, 40), st.sampled_from([0.0, 1.0, 6.0, 200.0]), st.integers(1, 6), st.integers(0, 2**20))
 def test_the_first_of_a_race(key: int, position: int, size: int, sharpness: float, count: int, first: int) -> None:
-    probs, ids = law(key % 1000, size, sharpness), numbers(size, first)
+    probs, ids = distribution(key % 1000, size, sharpness), numbers(size, first)
     probs[::3] = 0.0
     if not probs.any():
         probs = one_hot(0, size)
@@ -318,7 +318,7 @@ def test_the_first_of_a_race(key: int, position: int, size: int, sharpness: floa
 @pytest.mark.parametrize("sharpness", [0.0, 0.5, 3.0, 12.0, 40.0])
 def test_a_vocabulary_as_large_as_a_real_one(sharpness: float) -> None:
     """Only what can win is computed; the winners are those of the whole race."""
-    probs, ids = law(3, 262_144, sharpness), numbers(262_144)
+    probs, ids = distribution(3, 262_144, sharpness), numbers(262_144)
     for position in range(12):
         for count in (1, 4):
             assert PhiloxChance(9).race(position, ids).first(probs, count) == plain(9, position, probs, ids, count)
@@ -347,7 +347,7 @@ def test_the_fastest_of_all_has_to_be_possible(monkeypatch: pytest.MonkeyPatch) 
 @given(KEYS, POSITIONS, st.integers(2, 60), st.randoms())
 def test_the_order_of_the_tokens_is_nothing(key: int, position: int, size: int, source: object) -> None:
     """Two devices number the cloud's tokens in other ways, and one lacks some: whoever wins is the same token."""
-    probs, ids = law(key % 1000, size, 2.0), numbers(size)
+    probs, ids = distribution(key % 1000, size, 2.0), numbers(size)
     order = np.array(source.sample(range(size), size))  # type: ignore[attr-defined]
     one = ids[PhiloxChance(key).race(position, ids).first(probs, 5)].tolist()
     assert ids[order][PhiloxChance(key).race(position, ids[order]).first(probs[order], 5)].tolist() == one
@@ -371,7 +371,7 @@ def test_probabilities_beyond_all_bounds() -> None:
 
 
 def test_any_race_can_be_run_again_in_any_order() -> None:
-    probs, chance, ids = law(1, 50, 1.0), PhiloxChance(4), numbers(50)
+    probs, chance, ids = distribution(1, 50, 1.0), PhiloxChance(4), numbers(50)
     winners = [chance.race(position, ids).winner(probs) for position in range(40)]
     chance.at(Place(3), Role.DRAFT).categorical(probs)
     assert [chance.race(position, ids).winner(probs) for position in reversed(range(40))] == winners[::-1]
@@ -388,9 +388,9 @@ def test_a_token_wins_as_often_as_its_probability() -> None:
     assert chisquare(counts, 4000 * np.array([0.47, 0.27, 0.16, 0.07, 0.03])).pvalue < 1e-3
 
 
-def test_two_laws_share_their_winner_as_often_as_promised() -> None:
+def test_two_distributions_share_their_winner_as_often_as_promised() -> None:
     """At least (1 - TV) / (1 + TV), METHODS 3."""
-    first, second = law(1, 30, 1.0), law(2, 30, 1.0)
+    first, second = distribution(1, 30, 1.0), distribution(2, 30, 1.0)
     variation = np.abs(first - second).sum() / 2
     chances = [PhiloxChance(key).race(0, numbers(30)) for key in range(3000)]
     share = np.mean([race.winner(first) == race.winner(second) for race in chances])

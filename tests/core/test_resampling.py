@@ -11,21 +11,21 @@ from antiphon.config import MAX_CANDIDATES
 from antiphon.core.distributions import Probs, one_hot, total_variation
 from antiphon.core.resampling import (
     CandidateCount,
-    candidate_law,
+    candidate_distribution,
     chance_of_candidate,
     chance_to_round_up,
     lumped,
     quantise_lumped,
-    spare_law,
+    spare_distribution,
 )
 from antiphon.core.rounding import Ratios, quantise_ratios, ratios_of
-from support.random_laws import distributions, large
+from support.random_distributions import distributions, large
 
 RATIOS = st.sampled_from([ratios_of(16), ratios_of(32)])
 
 
 def split(draw: st.DrawFn) -> tuple[Probs, int]:
-    """A law over the cloud's tokens, and how many of them are common."""
+    """A distribution over the cloud's tokens, and how many of them are common."""
     probs = draw(distributions())
     return probs, draw(st.integers(1, len(probs)))
 
@@ -35,13 +35,15 @@ SPLIT = st.composite(split)()
 
 @given(SPLIT)
 @settings(max_examples=100, deadline=None)
-def test_a_lumped_law_keeps_the_common_tokens_and_the_mass_of_the_others(given_law: tuple[Probs, int]) -> None:
-    probs, size = given_law
-    law = lumped(probs, size)
-    assert law[:size].tobytes() == probs[:size].tobytes()
-    assert len(law) == size + 1
-    assert law[size] == pytest.approx(1 - probs[:size].sum(), abs=1e-14)
-    assert law.sum() == pytest.approx(1, abs=1e-14)
+def test_a_lumped_distribution_keeps_the_common_tokens_and_the_mass_of_the_others(
+    given_distribution: tuple[Probs, int],
+) -> None:
+    probs, size = given_distribution
+    distribution = lumped(probs, size)
+    assert distribution[:size].tobytes() == probs[:size].tobytes()
+    assert len(distribution) == size + 1
+    assert distribution[size] == pytest.approx(1 - probs[:size].sum(), abs=1e-14)
+    assert distribution.sum() == pytest.approx(1, abs=1e-14)
 
 
 @given(SPLIT, RATIOS)
@@ -51,9 +53,9 @@ def test_a_lumped_law_keeps_the_common_tokens_and_the_mass_of_the_others(given_l
 @example((np.array([1.0 - 1e-13, 5e-14, 5e-14]), 1), ratios_of(16))
 @example((np.array([0.5, 0.5, 5e-324]), 2), ratios_of(32))
 @example((np.array([1e-30, *[1e-3] * 1000]) / (1 + 1e-30), 1), ratios_of(32))
-def test_a_lumped_law_is_rounded_once_and_for_all(given_law: tuple[Probs, int], ratios: Ratios) -> None:
+def test_a_lumped_distribution_is_rounded_once_and_for_all(given_distribution: tuple[Probs, int], ratios: Ratios) -> None:
     """The cloud tests and draws with what it rounded, the device decodes the lumped one: equal on C, and the same rest."""
-    probs, size = given_law
+    probs, size = given_distribution
     quantise = quantise_lumped(size, ratios)
     rounded = quantise(probs)
     again = quantise(rounded)
@@ -83,11 +85,11 @@ def test_with_nothing_outside_it_is_the_plain_rounding(probs: Probs, ratios: Rat
 
 @given(SPLIT, RATIOS)
 @settings(max_examples=100, deadline=None)
-def test_outside_every_value_moves_by_the_same_factor(given_law: tuple[Probs, int], ratios: Ratios) -> None:
-    probs, size = given_law
+def test_outside_every_value_moves_by_the_same_factor(given_distribution: tuple[Probs, int], ratios: Ratios) -> None:
+    probs, size = given_distribution
     outside = quantise_lumped(size, ratios)(probs)[size:]
     if outside.sum() > 0:
-        np.testing.assert_allclose(outside / outside.sum(), spare_law(probs, size), rtol=1e-12, atol=1e-300)
+        np.testing.assert_allclose(outside / outside.sum(), spare_distribution(probs, size), rtol=1e-12, atol=1e-300)
 
 
 @pytest.mark.parametrize("bits", [16, 32])
@@ -102,38 +104,38 @@ def test_rounding_a_real_vocabulary_lumped(bits: int) -> None:
 
 @given(SPLIT)
 @settings(max_examples=50, deadline=None)
-def test_the_law_of_a_spare_is_the_target_outside(given_law: tuple[Probs, int]) -> None:
-    probs, size = given_law
+def test_the_distribution_of_a_spare_is_the_target_outside(given_distribution: tuple[Probs, int]) -> None:
+    probs, size = given_distribution
     mass = probs[size:].sum()
     if mass > 0:
         before = probs.copy()
-        law = spare_law(probs, size)
-        np.testing.assert_allclose(law * mass, probs[size:], rtol=1e-12, atol=0)
-        assert law.sum() == pytest.approx(1, abs=1e-12)
+        distribution = spare_distribution(probs, size)
+        np.testing.assert_allclose(distribution * mass, probs[size:], rtol=1e-12, atol=0)
+        assert distribution.sum() == pytest.approx(1, abs=1e-12)
         assert np.array_equal(before, probs)
 
 
 @given(distributions(least=2), st.data())
 @settings(max_examples=50, deadline=None)
-def test_the_law_of_a_candidate_is_the_target_without_the_rejected_draft(probs: Probs, data: st.DataObject) -> None:
+def test_the_distribution_of_a_candidate_is_the_target_without_the_rejected_draft(probs: Probs, data: st.DataObject) -> None:
     rejected = data.draw(st.integers(0, len(probs) - 1))
     rest = np.delete(probs, rejected).sum()
     if rest > 0:
         before = probs.copy()
-        law = candidate_law(probs, rejected)
-        assert law[rejected] == 0
-        np.testing.assert_allclose(np.delete(law, rejected) * rest, np.delete(probs, rejected), rtol=1e-12, atol=0)
+        distribution = candidate_distribution(probs, rejected)
+        assert distribution[rejected] == 0
+        np.testing.assert_allclose(np.delete(distribution, rejected) * rest, np.delete(probs, rejected), rtol=1e-12, atol=0)
         assert np.array_equal(before, probs)
 
 
-def test_candidates_that_pass_have_the_law_of_the_residual() -> None:
-    """The reason why server resampling is right, in exact values: candidate law times acceptance is proportional to
+def test_candidates_that_pass_have_the_distribution_of_the_residual() -> None:
+    """The reason why server resampling is right, in exact values: candidate distribution times acceptance is proportional to
     max(target - draft, 0), also with the rejected draft left out."""
     target, draft = np.array([0.2, 0.3, 0.1, 0.4]), np.array([0.5, 0.1, 0.4, 0.0])
     expected = np.maximum(target - draft, 0)
     for rejected in (0, 2):  # the only ones that can be
-        law = candidate_law(target, rejected)
-        passing = np.array([law[z] * chance_of_candidate(draft[z] * 65535, target[z] * 65535) for z in range(4)])
+        distribution = candidate_distribution(target, rejected)
+        passing = np.array([distribution[z] * chance_of_candidate(draft[z] * 65535, target[z] * 65535) for z in range(4)])
         np.testing.assert_allclose(passing / passing.sum(), expected / expected.sum(), rtol=1e-12)
 
 
@@ -255,7 +257,7 @@ def test_figures_of_the_count() -> None:
     assert after[-1] > 1.5 * after[0]
 
 
-def test_failing_is_the_mean_over_a_beta_law() -> None:
+def test_failing_is_the_mean_over_a_beta_distribution() -> None:
     """By numbers drawn: the rate varies from place to place, so long runs of failures are likelier than with one rate."""
     generator = np.random.Generator(np.random.PCG64(1))
     rates = generator.beta(CandidateCount.SPREAD / 2, CandidateCount.SPREAD / 2, 400_000)
@@ -265,7 +267,7 @@ def test_failing_is_the_mean_over_a_beta_law() -> None:
         if failed == 0:
             got = CandidateCount().failing(0.2, failed)
             np.testing.assert_allclose([got[0], got[1], got[4]], expected, rtol=0.02)
-        else:  # after failures the law is that of the places where so many fail
+        else:  # after failures the distribution is that of the places where so many fail
             assert CandidateCount().failing(0.2, failed)[0] == pytest.approx(expected[0], rel=0.02)
 
 

@@ -19,7 +19,7 @@ from antiphon.core.rounding import (
     quantise_ratios,
     ratios_of,
 )
-from support.random_laws import distributions, large
+from support.random_distributions import distributions, large
 
 INF = float("inf")
 BITS = st.sampled_from([8, 16, 32])
@@ -114,7 +114,7 @@ def test_the_bound_of_the_logarithms_is_tight() -> None:
 @settings(max_examples=100, deadline=None)
 @given(probs=distributions())
 def test_rounding_what_is_rounded_changes_nothing_to_the_last_bit(ratios: Ratios, probs: Probs) -> None:
-    """The cloud sends what it rounded itself, so the device's decoded law must be the cloud's own."""
+    """The cloud sends what it rounded itself, so the device's decoded distribution must be the cloud's own."""
     codes = ratios.codes(probs)
     decoded = ratios.probs(codes)
     assert codes.dtype == np.dtype(ratios.dtype)
@@ -124,7 +124,7 @@ def test_rounding_what_is_rounded_changes_nothing_to_the_last_bit(ratios: Ratios
 
 @pytest.mark.parametrize("largest", [1, 3, 1000])
 def test_every_code_of_a_logarithm_stands_for_itself(largest: int) -> None:
-    """All 65,536 in one law, beside few or many of the largest."""
+    """All 65,536 in one distribution, beside few or many of the largest."""
     codes = np.concatenate([np.arange(65536), np.zeros(largest - 1)]).astype("<u2")
     assert np.array_equal(LOG.codes(LOG.probs(codes)), codes)
 
@@ -220,12 +220,12 @@ def test_the_code_of_a_precision() -> None:
 
 @BOTH
 def test_the_input_stays_as_it_was(ratios: Ratios) -> None:
-    """Codes are read from a frame that must not be written to, laws are used again."""
+    """Codes are read from a frame that must not be written to, distributions are used again."""
     probs = np.array([0.125, 0.875])
     codes = ratios.codes(probs)
     codes.setflags(write=False)
     decoded = ratios.probs(codes)
-    decoded[0] = 7.0  # a view into a table would be seen in the next law
+    decoded[0] = 7.0  # a view into a table would be seen in the next distribution
     assert probs.tolist() == [0.125, 0.875]
     assert ratios.probs(codes)[0] == pytest.approx(0.125, rel=1e-3)
     assert exactly(probs) is probs

@@ -12,8 +12,8 @@ from antiphon.core.acceptance import accept_child, acceptance_rate, residual
 from antiphon.core.chance import Chance, PhiloxChance, Place, Role
 from antiphon.core.distributions import Probs, one_hot, total_variation
 from antiphon.core.tree import ROOT, TokenTree, draw_children, without
-from antiphon.testing.enumeration import output_law
-from support.random_laws import distributions
+from antiphon.testing.enumeration import output_distribution
+from support.random_distributions import distributions
 
 BOTH = pytest.mark.parametrize("replacement", [False, True], ids=["without", "with"])
 
@@ -95,11 +95,11 @@ def test_any_tree_holds_together(expansions: list[tuple[int, list[int]]]) -> Non
 
 @settings(max_examples=100, deadline=None)
 @given(distributions(), st.integers(0, 39))
-def test_without_is_the_law_given_that_it_is_another(law: Probs, number: int) -> None:
-    number %= len(law)
-    before, rest = law.copy(), without(law, number)
-    np.testing.assert_array_equal(law, before)
-    others = np.delete(law, number)
+def test_without_is_the_distribution_given_that_it_is_another(distribution: Probs, number: int) -> None:
+    number %= len(distribution)
+    before, rest = distribution.copy(), without(distribution, number)
+    np.testing.assert_array_equal(distribution, before)
+    others = np.delete(distribution, number)
     if others.sum() == 0:
         assert rest is None
         return
@@ -116,54 +116,54 @@ def test_without_its_only_token_nothing_is_left() -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(law=distributions(most=8), count=st.integers(1, 10), seed=st.integers(0, 1000))
-def test_children_without_replacement_never_repeat(law: Probs, count: int, seed: int) -> None:
+@given(distribution=distributions(most=8), count=st.integers(1, 10), seed=st.integers(0, 1000))
+def test_children_without_replacement_never_repeat(distribution: Probs, count: int, seed: int) -> None:
     """As many as were asked for, or all that have a probability."""
-    drawn = draw_children(PhiloxChance(seed).at(Place(0), Role.DRAFT), law, count, replacement=False)
-    assert len(set(drawn)) == len(drawn) == min(count, np.count_nonzero(law))
-    assert (law[drawn] > 0).all()
+    drawn = draw_children(PhiloxChance(seed).at(Place(0), Role.DRAFT), distribution, count, replacement=False)
+    assert len(set(drawn)) == len(drawn) == min(count, np.count_nonzero(distribution))
+    assert (distribution[drawn] > 0).all()
 
 
 @settings(max_examples=50, deadline=None)
-@given(law=distributions(most=8), count=st.integers(1, 10), seed=st.integers(0, 1000))
-def test_children_with_replacement_are_as_many_as_asked_for(law: Probs, count: int, seed: int) -> None:
-    drawn = draw_children(PhiloxChance(seed).at(Place(0), Role.DRAFT), law, count, replacement=True)
+@given(distribution=distributions(most=8), count=st.integers(1, 10), seed=st.integers(0, 1000))
+def test_children_with_replacement_are_as_many_as_asked_for(distribution: Probs, count: int, seed: int) -> None:
+    drawn = draw_children(PhiloxChance(seed).at(Place(0), Role.DRAFT), distribution, count, replacement=True)
     assert len(drawn) == count
-    assert (law[drawn] > 0).all()
+    assert (distribution[drawn] > 0).all()
 
 
-def sequences(law: Probs, count: int, replacement: bool) -> dict[tuple[int, ...], float]:
+def sequences(distribution: Probs, count: int, replacement: bool) -> dict[tuple[int, ...], float]:
     """The probability of every sequence of children, by definition: of those not yet drawn, each by its share."""
     found: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(count):
         longer: dict[tuple[int, ...], float] = {}
         for drawn, probability in found.items():
-            left = [n for n in np.flatnonzero(law).tolist() if replacement or n not in drawn]
-            mass = sum(float(law[n]) for n in left)
-            longer |= {(*drawn, n): probability * float(law[n]) / mass for n in left} or {drawn: probability}
+            left = [n for n in np.flatnonzero(distribution).tolist() if replacement or n not in drawn]
+            mass = sum(float(distribution[n]) for n in left)
+            longer |= {(*drawn, n): probability * float(distribution[n]) / mass for n in left} or {drawn: probability}
         found = longer
     return found
 
 
 @BOTH
 @settings(max_examples=40, deadline=None)
-@given(law=distributions(most=5), count=st.integers(1, 3))
-def test_the_law_of_the_children(law: Probs, count: int, replacement: bool) -> None:
-    found = output_law(lambda chance: tuple(draw_children(chance, law, count, replacement=replacement)))
-    wanted = sequences(law, count, replacement)
+@given(distribution=distributions(most=5), count=st.integers(1, 3))
+def test_the_distribution_of_the_children(distribution: Probs, count: int, replacement: bool) -> None:
+    found = output_distribution(lambda chance: tuple(draw_children(chance, distribution, count, replacement=replacement)))
+    wanted = sequences(distribution, count, replacement)
     assert max(abs(found.get(key, 0.0) - wanted.get(key, 0.0)) for key in found.keys() | wanted.keys()) < 1e-12
 
 
 @BOTH
 def test_children_come_as_often_as_they_should_from_the_production_streams(replacement: bool) -> None:
     """Enumeration gives each draw a branch of its own; here successive draws of one stream must not hang together."""
-    law, draws = np.array([0.4, 0.0, 0.3, 0.2, 0.1]), 4000
+    distribution, draws = np.array([0.4, 0.0, 0.3, 0.2, 0.1]), 4000
     chance = PhiloxChance(7)
     counts = Counter(
-        tuple(draw_children(chance.at(Place(position), Role.DRAFT), law, 2, replacement=replacement))
+        tuple(draw_children(chance.at(Place(position), Role.DRAFT), distribution, 2, replacement=replacement))
         for position in range(draws)
     )
-    wanted = sequences(law, 2, replacement)
+    wanted = sequences(distribution, 2, replacement)
     assert counts.keys() <= wanted.keys()
     result = stats.power_divergence(
         [counts[key] for key in wanted], [draws * p for p in wanted.values()], lambda_="log-likelihood"
@@ -176,26 +176,26 @@ def test_children_come_as_often_as_they_should_from_the_production_streams(repla
 
 @st.composite
 def nodes(draw: st.DrawFn, most: int = 5) -> tuple[Probs, Probs]:
-    """A target, and a draft law over its first tokens: the common vocabulary comes first."""
+    """A target, and a draft distribution over its first tokens: the common vocabulary comes first."""
     target = draw(distributions(most=most))
     return target, draw(distributions(most=len(target)))
 
 
-def padded(law: Probs, size: int) -> Probs:
-    return np.pad(law, (0, size - len(law)))
+def padded(distribution: Probs, size: int) -> Probs:
+    return np.pad(distribution, (0, size - len(distribution)))
 
 
-def law_of_one_node(target: Probs, law: Probs, count: int, replacement: bool) -> tuple[Probs, float]:
-    """Draw children, test them, draw from the rest if none stands: the law of the token, and how often one stood."""
+def distribution_of_one_node(target: Probs, distribution: Probs, count: int, replacement: bool) -> tuple[Probs, float]:
+    """Draw children, test them, draw from the rest if none stands: the distribution of the token, and how often one stood."""
 
     def run(chance: Chance) -> tuple[int, bool]:
-        drawn = draw_children(chance.at(Place(0), Role.DRAFT), law, count, replacement=replacement)
-        place, rest = accept_child(chance.at(Place(0), Role.ACCEPT), target, law, drawn, replacement=replacement)
+        drawn = draw_children(chance.at(Place(0), Role.DRAFT), distribution, count, replacement=replacement)
+        place, rest = accept_child(chance.at(Place(0), Role.ACCEPT), target, distribution, drawn, replacement=replacement)
         if place is not None:
             return drawn[place], True
         return chance.at(Place(0), Role.RESAMPLE).categorical(rest), False
 
-    found = output_law(run)
+    found = output_distribution(run)
     tokens = np.array([found.get((token, True), 0.0) + found.get((token, False), 0.0) for token in range(len(target))])
     return tokens, sum(p for (_, stood), p in found.items() if stood)
 
@@ -211,39 +211,43 @@ UNEVEN = np.array([0.125, 0.5, 0.0, 0.375])
 @example(pair=(UNEVEN, one_hot(2, 3)), count=3)
 @example(pair=(one_hot(3, 4), np.array([0.5, 0.5])), count=2)
 @example(pair=(one_hot(1, 4), one_hot(1, 2)), count=3)
-def test_the_token_of_one_node_has_exactly_the_target_law(pair: tuple[Probs, Probs], count: int, replacement: bool) -> None:
+def test_the_token_of_one_node_has_exactly_the_target_distribution(
+    pair: tuple[Probs, Probs], count: int, replacement: bool
+) -> None:
     """And one of the children stands as often as the closed form says."""
-    target, law = pair
-    tokens, stood = law_of_one_node(target, law, count, replacement)
+    target, distribution = pair
+    tokens, stood = distribution_of_one_node(target, distribution, count, replacement)
     np.testing.assert_allclose(tokens, target, rtol=0, atol=1e-12)
-    assert stood == pytest.approx(acceptance_rate(target, law, count, replacement=replacement), abs=1e-12)
+    assert stood == pytest.approx(acceptance_rate(target, distribution, count, replacement=replacement), abs=1e-12)
 
 
 @BOTH
 @settings(max_examples=25, deadline=None)
 @given(pair=nodes(most=4))
 def test_four_children_too(pair: tuple[Probs, Probs], replacement: bool) -> None:
-    """More children than the law has tokens, mostly."""
-    target, law = pair
-    tokens, stood = law_of_one_node(target, law, 4, replacement)
+    """More children than the distribution has tokens, mostly."""
+    target, distribution = pair
+    tokens, stood = distribution_of_one_node(target, distribution, 4, replacement)
     np.testing.assert_allclose(tokens, target, rtol=0, atol=1e-12)
-    assert stood == pytest.approx(acceptance_rate(target, law, 4, replacement=replacement), abs=1e-12)
+    assert stood == pytest.approx(acceptance_rate(target, distribution, 4, replacement=replacement), abs=1e-12)
 
 
 @settings(max_examples=100, deadline=None)
 @given(distributions(), distributions(), st.booleans())
-def test_one_candidate_stands_by_one_minus_the_total_variation(target: Probs, law: Probs, replacement: bool) -> None:
+def test_one_candidate_stands_by_one_minus_the_total_variation(target: Probs, distribution: Probs, replacement: bool) -> None:
     """Whichever of the two is longer."""
-    rate = acceptance_rate(target, law, 1, replacement=replacement)
-    assert rate == pytest.approx(1 - total_variation(target, law), abs=1e-12)
+    rate = acceptance_rate(target, distribution, 1, replacement=replacement)
+    assert rate == pytest.approx(1 - total_variation(target, distribution), abs=1e-12)
 
 
 @settings(max_examples=300, deadline=None)
 @given(pair=nodes(most=6), count=st.integers(2, 4))
 def test_without_replacement_is_never_worse(pair: tuple[Probs, Probs], count: int) -> None:
     """METHODS 2 says so, and it is why it is the default."""
-    target, law = pair
-    alone, with_repeats = (acceptance_rate(target, law, count, replacement=replacement) for replacement in (False, True))
+    target, distribution = pair
+    alone, with_repeats = (
+        acceptance_rate(target, distribution, count, replacement=replacement) for replacement in (False, True)
+    )
     assert alone >= with_repeats - 1e-12
 
 
@@ -251,8 +255,8 @@ def test_without_replacement_is_never_worse(pair: tuple[Probs, Probs], count: in
 @settings(max_examples=100, deadline=None)
 @given(pair=nodes(most=6), count=st.integers(1, 3))
 def test_another_child_never_hurts(pair: tuple[Probs, Probs], count: int, replacement: bool) -> None:
-    target, law = pair
-    rates = [acceptance_rate(target, law, n, replacement=replacement) for n in (count, count + 1)]
+    target, distribution = pair
+    rates = [acceptance_rate(target, distribution, n, replacement=replacement) for n in (count, count + 1)]
     assert -1e-12 <= rates[0] <= rates[1] + 1e-12 <= 1 + 2e-12
 
 
@@ -262,22 +266,24 @@ def test_a_case_by_hand() -> None:
     A second with replacement: .25 is left, all on the second token, which comes by .25. Without: the first was rejected, so the
     second token comes for sure.
     """
-    target, law = np.array([0.5, 0.5]), np.array([0.75, 0.25])
-    assert acceptance_rate(target, law, 1, replacement=False) == pytest.approx(0.75)
-    assert acceptance_rate(target, law, 2, replacement=True) == pytest.approx(0.75 + 0.25 * 0.25)
-    assert acceptance_rate(target, law, 2, replacement=False) == pytest.approx(1.0)
+    target, distribution = np.array([0.5, 0.5]), np.array([0.75, 0.25])
+    assert acceptance_rate(target, distribution, 1, replacement=False) == pytest.approx(0.75)
+    assert acceptance_rate(target, distribution, 2, replacement=True) == pytest.approx(0.75 + 0.25 * 0.25)
+    assert acceptance_rate(target, distribution, 2, replacement=False) == pytest.approx(1.0)
 
 
 @BOTH
 @settings(max_examples=100, deadline=None)
 @given(pair=nodes(), count=st.integers(1, 4), seed=st.integers(0, 100))
 def test_what_is_tested_stays_as_it_was(pair: tuple[Probs, Probs], count: int, seed: int, replacement: bool) -> None:
-    """A target may be asked for again, and a law is a part of the tree."""
-    target, law = (probs.copy() for probs in pair)
+    """A target may be asked for again, and a distribution is a part of the tree."""
+    target, distribution = (probs.copy() for probs in pair)
     target.setflags(write=False)
-    law.setflags(write=False)
-    drawn = draw_children(PhiloxChance(seed).at(Place(0), Role.DRAFT), law, count, replacement=replacement)
-    place, rest = accept_child(PhiloxChance(seed).at(Place(0), Role.ACCEPT), target, law, drawn, replacement=replacement)
+    distribution.setflags(write=False)
+    drawn = draw_children(PhiloxChance(seed).at(Place(0), Role.DRAFT), distribution, count, replacement=replacement)
+    place, rest = accept_child(
+        PhiloxChance(seed).at(Place(0), Role.ACCEPT), target, distribution, drawn, replacement=replacement
+    )
     assert place is None or place < len(drawn)
     assert rest.sum() == pytest.approx(1)
     assert rest.shape == target.shape
@@ -295,9 +301,9 @@ class Never:
 
 def test_the_rest_is_what_the_children_left() -> None:
     """Step by step, by hand: 0 then 1, without replacement, of (.5 .25 .25) against (.1 .2 .7)."""
-    target, law = np.array([0.1, 0.2, 0.7]), np.array([0.5, 0.25, 0.25])
-    place, rest = accept_child(Never(), target, law, [0, 1], replacement=False)
-    first = residual(target, law)  # 0, 0, .45
+    target, distribution = np.array([0.1, 0.2, 0.7]), np.array([0.5, 0.25, 0.25])
+    place, rest = accept_child(Never(), target, distribution, [0, 1], replacement=False)
+    first = residual(target, distribution)  # 0, 0, .45
     second = residual(first, np.array([0.0, 0.5, 0.5]))
     assert place is None
     np.testing.assert_allclose(rest, second)

@@ -197,12 +197,12 @@ def test_a_node_whose_logits_are_off_is_a_fault(monkeypatch: pytest.MonkeyPatch)
 def test_drafts_that_no_penalty_sees_are_a_fault(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def chain(self: Any, index: int) -> Probs:
         history = self._tokens[: len(self._tokens) - len(self.logits) + 1]
-        law: Probs = process(self.logits[index], self._sampling, history)[self._common.cloud_ids]
-        return law
+        distribution: Probs = process(self.logits[index], self._sampling, history)[self._common.cloud_ids]
+        return distribution
 
     def tree(self: Any, node: int) -> Probs:
-        law: Probs = process(self._logits[node + 1], self._sampling, self._tokens)[self._common.cloud_ids]
-        return law
+        distribution: Probs = process(self._logits[node + 1], self._sampling, self._tokens)[self._common.cloud_ids]
+        return distribution
 
     monkeypatch.setattr(Targets, "probs", chain)
     monkeypatch.setattr(TreeTargets, "probs", tree)

@@ -1,4 +1,4 @@
-"""The ledger is complete, to the byte, and says truly what the frames say; where it cannot be written, nothing leaves."""
+"""The log is complete, to the byte, and says truly what the frames say; where it cannot be written, nothing leaves."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from antiphon.cloud.service import Cloud
 from antiphon.config import ModelConfig, Request, SamplingParams, ServeConfig
 from antiphon.device.answer import Result
 from antiphon.device.assembly import MixingConfig, mixing
-from antiphon.device.disclosure_log import Disclosure, Shown, disclosing
+from antiphon.device.disclosure_log import DisclosureLog, Shown, disclosure_log
 from antiphon.errors import UsageError
 from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.retrieval.opening import open_library
@@ -63,9 +63,9 @@ async def relayed(seed: int, library: Path, heard: list[bytes]) -> AsyncIterator
 
 
 def answered(
-    folder: Path, ledger: Path, method: str, clouds: int = 1, temperature: float = 0.0, **options: Any
+    folder: Path, log: Path, method: str, clouds: int = 1, temperature: float = 0.0, **options: Any
 ) -> tuple[Result, list[dict[str, Any]], list[list[bytes]]]:
-    """An answer over real sockets: the result, the ledger's lines, and what each cloud's relay heard."""
+    """An answer over real sockets: the result, the log's lines, and what each cloud's relay heard."""
     private = make_library(folder / "private.db", PRIVATE)
     public = [make_library(folder / f"public{end}.db", documents) for end, documents in enumerate((PUBLIC, OTHER))]
     heard: list[list[bytes]] = [[] for _ in range(clouds)]
@@ -75,11 +75,11 @@ def answered(
     async def run() -> Result:
         async with relayed(2, public[0], heard[0]) as first, relayed(5, public[1], heard[-1]) as second:
             urls = (first, second)[:clouds]
-            async with mixing(method, MixingConfig(urls, MODEL, str(private), ledger=ledger)) as ends:
+            async with mixing(method, MixingConfig(urls, MODEL, str(private), disclosure_log=log)) as ends:
                 return await ends.device.generate(request, ends.connections)
 
     result = asyncio.run(asyncio.wait_for(run(), 60))
-    return result, [json.loads(line) for line in ledger.read_text().splitlines()], heard
+    return result, [json.loads(line) for line in log.read_text().splitlines()], heard
 
 
 def sessions_bytes(result: Result, sessions: int) -> int:
@@ -89,13 +89,13 @@ def sessions_bytes(result: Result, sessions: int) -> int:
     if sessions == 1:
         frame = len(m.encode(m.Envelope(1, m.Opened(result.prompt_tokens))))
         opened = frame + header_bytes(frame, from_device=False)
-    return (result.ledger.up.bits + result.ledger.setup.bits) // 8 - opened
+    return (result.traffic.up.bits + result.traffic.setup.bits) // 8 - opened
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("method", ["concord", "concord-nosystem", "dragon", "drdg-tw", "drcg"])
 def test_every_byte_that_left_is_in_it(tmp_path: Path, method: str, temperature: float) -> None:
-    result, lines, (heard,) = answered(tmp_path, tmp_path / "ledger", method, temperature=temperature, **ASKING)
+    result, lines, (heard,) = answered(tmp_path, tmp_path / "log", method, temperature=temperature, **ASKING)
     frames = [line for line in lines if "frame" in line]
     assert [bytes.fromhex(line["frame"]) for line in frames] == heard
     assert sum(line["bytes"] for line in frames if line["session"]) == sessions_bytes(result, 1)
@@ -107,7 +107,7 @@ def test_every_byte_that_left_is_in_it(tmp_path: Path, method: str, temperature:
 
 
 def test_two_clouds(tmp_path: Path) -> None:
-    _, lines, heard = answered(tmp_path, tmp_path / "ledger", "concord", clouds=2, **ASKING)
+    _, lines, heard = answered(tmp_path, tmp_path / "log", "concord", clouds=2, **ASKING)
     urls = lines[0]["clouds"]
     assert len(urls) == 2
     for url, frames in zip(urls, heard, strict=True):
@@ -117,7 +117,7 @@ def test_two_clouds(tmp_path: Path) -> None:
 
 def test_it_says_what_the_frames_say(tmp_path: Path) -> None:
     """The question, the tokens of the answer and those asked for, by text; and nothing of the documents."""
-    result, lines, (heard,) = answered(tmp_path, tmp_path / "ledger", "concord-nosystem", **ASKING)
+    result, lines, (heard,) = answered(tmp_path, tmp_path / "log", "concord-nosystem", **ASKING)
     said = [line["message"] for line in lines if "frame" in line]
     (opening,) = [message for message in said if message["type"] == "Open"]
     assert opening["prompt"] == QUESTION
@@ -154,13 +154,13 @@ def test_without_questions_by_id_the_answer_is_the_same(tmp_path: Path) -> None:
 
 
 def test_a_second_answer_is_added(tmp_path: Path) -> None:
-    ledger = tmp_path / "ledger"
+    log = tmp_path / "log"
     for folder in ("first", "second"):
         (tmp_path / folder).mkdir()
-        answered(tmp_path / folder, ledger, "concord")
-    lines = [json.loads(line) for line in ledger.read_text().splitlines()]
+        answered(tmp_path / folder, log, "concord")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert sum("summary" in line for line in lines) == sum("clouds" in line for line in lines) == 2
-    assert stat.S_IMODE(ledger.stat().st_mode) == 0o600
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
 @pytest.fixture
@@ -171,11 +171,13 @@ def listener() -> Iterator[socket.socket]:
         yield server
 
 
-@pytest.mark.parametrize("place", ["/dev/full", "folder", "folder/missing/ledger"])
-def test_a_ledger_that_cannot_be_written(tmp_path: Path, listener: socket.socket, place: str) -> None:
+@pytest.mark.parametrize("place", ["/dev/full", "folder", "folder/missing/log"])
+def test_a_disclosure_log_that_cannot_be_written(tmp_path: Path, listener: socket.socket, place: str) -> None:
     (tmp_path / "folder").mkdir()
     private = make_library(tmp_path / "private.db", PRIVATE)
-    config = MixingConfig((f"ws://127.0.0.1:{listener.getsockname()[1]}",), MODEL, str(private), ledger=tmp_path / place)
+    config = MixingConfig(
+        (f"ws://127.0.0.1:{listener.getsockname()[1]}",), MODEL, str(private), disclosure_log=tmp_path / place
+    )
 
     async def run() -> None:
         async with mixing("concord", config):
@@ -201,23 +203,23 @@ def test_a_frame_that_cannot_be_recorded_stays_here(tmp_path: Path) -> None:
 
     async def run() -> None:
         async with relayed(2, public, heard) as url, mixing("concord", MixingConfig((url,), MODEL, str(private))) as ends:
-            ledger = Disclosure(write, [url])
-            ends.connections[0]._watch = ledger.watch(url, ends.connections[0].common)
+            log = DisclosureLog(write, [url])
+            ends.connections[0]._watch = log.watch(url, ends.connections[0].common)
             await ends.device.generate(Request(QUESTION, "concord", max_tokens=40, seed=3), ends.connections)
 
     with pytest.raises(UsageError, match="full"):
         asyncio.run(asyncio.wait_for(run(), 60))
     recorded = [json.loads(line)["frame"] for line in written[1:]]
     assert recorded == [frame.hex() for frame in heard[2 : 2 + len(recorded)]]
-    assert len(heard) == 2 + len(recorded)  # what the handshake took went before the ledger began here
+    assert len(heard) == 2 + len(recorded)  # what the handshake took went before the log began here
 
 
 def test_lines_are_json_whatever_they_hold(tmp_path: Path) -> None:
     shown = Shown(identity(toy(1).vocabulary))
     message = m.Open("concord", {"gate": float("inf")}, SamplingParams(), "wh\u2028at \N{SNOWMAN}", False, 1, 2**63, ())
-    with disclosing(tmp_path / "ledger", ["a"]) as ledger:
-        assert ledger is not None
-        ledger.watch("a", identity(toy(1).vocabulary))(Side.DEVICE, m.Envelope(1, message), b"\xff")
-    lines = (tmp_path / "ledger").read_text().split("\n")
+    with disclosure_log(tmp_path / "log", ["a"]) as log:
+        assert log is not None
+        log.watch("a", identity(toy(1).vocabulary))(Side.DEVICE, m.Envelope(1, message), b"\xff")
+    lines = (tmp_path / "log").read_text().split("\n")
     assert json.loads(lines[1])["message"] == shown.message(message)
     assert shown.message(message)["seed"] == 2**63

@@ -10,7 +10,7 @@ from antiphon.config import Request
 from antiphon.errors import UsageError
 from antiphon.methods import METHODS, MIXTURES
 from antiphon.methods.effects import Half, Kind
-from antiphon.methods.mixture.cloud import EvidenceCloud
+from antiphon.methods.mixture.cloud import MixtureCloud
 from support.links import linked
 from support.links import request as generated
 from support.mixtures import Told, World, answer, dense_answer, question, world
@@ -61,7 +61,7 @@ def test_a_lossy_option_makes_no_exact_answer(name: str, given: dict[str, Any], 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("name", ["concord", "concord-nocomm"])
 def test_an_answer_all_of_which_evidence_reached_is_exact(name: str, temperature: float) -> None:
-    """Where patience ends and debt begins an answer may be the mixture's or not: it says which."""
+    """Where timeouts ends and debt begins an answer may be the mixture's or not: it says which."""
     found = Counter[bool]()
     for seed in range(6):
         for wait in (0.0, 0.05, 0.5):
@@ -73,7 +73,7 @@ def test_an_answer_all_of_which_evidence_reached_is_exact(name: str, temperature
     assert min(found[True], found[False]) > 0
 
 
-class TwoSteps(EvidenceCloud):
+class TwoSteps(MixtureCloud):
     """Falls silent after two steps."""
 
     def _may_step(self) -> bool:

@@ -202,13 +202,13 @@ def test_figures_of_a_stopped_answer_are_of_what_is_shown(name: str) -> None:
         answer, figures = result.answer, result.as_json()
         assert figures["finish_reason"] == "stop"
         assert result.token_ids == whole.token_ids[: result.tokens]
-        assert answer.committed == answer.kinds.total() == sum(len(one.kinds) for one in answer.arrivals) == result.tokens
+        assert answer.committed == answer.kinds.total() == sum(len(one.kinds) for one in answer.emissions) == result.tokens
         assert figures["accepted"] <= min(result.tokens, figures["tested"])
         assert figures["tested"] <= figures["drafted"] + (name == "u-hlm")
-        assert len(answer.acceptance_by_depth()) <= max((len(one.kinds) for one in answer.arrivals), default=0)
+        assert len(answer.acceptance_by_depth()) <= max((len(one.kinds) for one in answer.emissions), default=0)
         assert figures["tokens_per_round"] == (result.tokens / answer.rounds if answer.rounds else None)
         if result.tokens:
-            assert figures["uplink_bits_per_token"] == result.ledger.up.bits / result.tokens
+            assert figures["uplink_bits_per_token"] == result.traffic.up.bits / result.tokens
             assert figures["ttft_s"] <= figures["seconds"]
         else:
             names = ("uplink_bits_per_token", "tokens_per_s", "ttft_s", "seconds")

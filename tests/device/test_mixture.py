@@ -46,7 +46,7 @@ from support.mixtures import (
     chance_of,
     decoded,
     dense_answer,
-    law,
+    distribution,
     noise,
     question,
     virtually,
@@ -208,11 +208,11 @@ def test_crcg_reads_the_devices_documents_alone() -> None:
         text = context(passages(there.device), request.prompt, "question")
         assert told.numbers == greedy(there.device.model, text, request)
         assert set(told.kinds) == {Kind.LOCAL}
-        assert told.result.ledger.up.frames == told.result.ledger.setup.frames == 0
+        assert told.result.traffic.up.frames == told.result.traffic.setup.frames == 0
         assert told.result.closed is None
 
 
-def test_crcg_sampled_draws_from_the_models_law() -> None:
+def test_crcg_sampled_draws_from_the_models_distribution() -> None:
     there, request = world(2), question("crcg", temperature=0.8, tokens=12)
     text, numbers = context(passages(there.device), request.prompt, "question"), list[int]()
     told = answer(there, request)
@@ -259,20 +259,22 @@ def swapped(there: World, request: Any) -> tuple[list[int], set[str]]:
     numbers: list[int] = []
     while len(numbers) < request.max_tokens and end not in numbers:
         position = len(numbers)
-        laws = [laws[position] if position < len(laws) else certain for laws in (own, other)]
-        mixed = masses[0] * laws[0] + masses[1] * laws[1]
+        distributions = [
+            distributions[position] if position < len(distributions) else certain for distributions in (own, other)
+        ]
+        mixed = masses[0] * distributions[0] + masses[1] * distributions[1]
         numbers.append(int(np.argmax(mixed / noise(request, position, len(mixed)))))
-    return numbers, {name for name, laws in (("device", own), ("cloud", other)) if len(laws) < len(numbers)}
+    return numbers, {name for name, distributions in (("device", own), ("cloud", other)) if len(distributions) < len(numbers)}
 
 
 def line(end: End, request: Any, crossed: Callable[[Any], Any]) -> list[Any]:
-    """The laws of an end's own answer."""
+    """The distributions of an end's own answer."""
     numbers: list[int] = []
-    laws: list[Any] = []
-    while len(laws) < request.max_tokens and (not numbers or numbers[-1] != end.model.vocabulary.end):
-        laws.append(crossed(law(end, request, numbers)))
-        numbers.append(int(np.argmax(laws[-1] / noise(request, len(numbers), len(laws[-1])))))
-    return laws
+    distributions: list[Any] = []
+    while len(distributions) < request.max_tokens and (not numbers or numbers[-1] != end.model.vocabulary.end):
+        distributions.append(crossed(distribution(end, request, numbers)))
+        numbers.append(int(np.argmax(distributions[-1] / noise(request, len(numbers), len(distributions[-1])))))
+    return distributions
 
 
 @pytest.mark.parametrize(("device", "cloud"), [(20.0, -99.0), (-99.0, 20.0)])
@@ -359,9 +361,9 @@ def test_bits_are_those_of_the_frames(name: str) -> None:
     there = world(3, clouds)
     frames: list[Crossed] = []
     there.wrap = lambda transport, end, number: Tap(transport, frames)
-    ledger = answer(there, question(name)).result.ledger
+    counter = answer(there, question(name)).result.traffic
     mine = [one for one in frames if one.session and not isinstance(one.message, m.Open | m.Opened)]
-    for traffic, up in ((ledger.up, True), (ledger.down, False)):
+    for traffic, up in ((counter.up, True), (counter.down, False)):
         crossed = [one.frame for one in mine if one.up == up]
         assert traffic.frames == len(crossed)
         assert traffic.bits == 8 * sum(len(frame) + header_bytes(len(frame), up) for frame in crossed)

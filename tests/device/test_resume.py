@@ -30,7 +30,7 @@ from antiphon.models.toy import ToyModel, named_toy, toy_pieces
 from antiphon.vocabulary import identity
 from antiphon.wire import messages as m
 from antiphon.wire.packing import Reader
-from antiphon.wire.session import Ledger, Traffic
+from antiphon.wire.session import Traffic, TrafficCounter
 from antiphon_lab.links.virtual_time import VirtualWorker
 from support.broken_links import Cut, End, Network, boundaries, broken, random_delay, verify_cost
 from support.links import linked, raw_session, request
@@ -170,7 +170,7 @@ def test_automatic_lengths_go_on_with_what_they_learned(name: str, monkeypatch: 
 
 @pytest.mark.parametrize("name", RATIO)
 def test_the_very_text_with_default_options(name: str) -> None:
-    """Also where the cloud chooses how many candidates come, and where candidates are dearer than a law or not."""
+    """Also where the cloud chooses how many candidates come, and where candidates are dearer than a distribution or not."""
     for seed, options in enumerate([METHODS[name].options_from({"draft_length": 3, "precision": bits}) for bits in (16, 32)]):
         what = replace(request(name, tokens=12, seed=seed), options=options)
         whole, network = written(what)
@@ -618,19 +618,19 @@ def counted(network: Network) -> tuple[int, int]:
     return len(seen), sum(size for _, size in seen)
 
 
-def total(ledger: Ledger) -> tuple[int, int]:
-    """Frames and bytes of a ledger, without the headers of a WebSocket: 2 bytes, and 4 more from the device."""
-    parts: Sequence[Traffic] = (ledger.up, ledger.down, ledger.setup)
+def total(traffic: TrafficCounter) -> tuple[int, int]:
+    """Frames and bytes of a traffic, without the headers of a WebSocket: 2 bytes, and 4 more from the device."""
+    parts: Sequence[Traffic] = (traffic.up, traffic.down, traffic.setup)
     return sum(part.frames for part in parts), sum(part.bits for part in parts) // 8
 
 
 @pytest.mark.parametrize("name", ["cloud", "coupled", "dssd", "xcosd-e", "u-hlm"])
-def test_the_ledger_is_the_sum_of_all_sessions(name: str) -> None:
+def test_the_traffic_is_the_sum_of_all_sessions(name: str) -> None:
     _, network = written(asked(name))
     for cut in boundaries(frames(network))[::3]:
         result, network = written(asked(name), cut)
         number, size = counted(network)
-        found, whole = total(result.ledger)
+        found, whole = total(result.traffic)
         assert found == number
         assert size + 2 * number <= whole <= size + 10 * number
 
@@ -668,7 +668,7 @@ def test_two_answers_at_once_on_a_link_that_is_cut(names: tuple[str, str], step:
         for result, undisturbed in zip(results, whole, strict=True):
             assert_same(result, undisturbed)
         assert after.dials <= 2
-        assert sum(total(result.ledger)[0] for result in results) == counted(after)[0]
+        assert sum(total(result.traffic)[0] for result in results) == counted(after)[0]
 
 
 def test_two_answers_at_once_and_a_cloud_that_does_not_come_back() -> None:

@@ -128,10 +128,10 @@ def test_the_closed_forms_of_the_bits() -> None:
             expected = exchanged.drafted * up.get(method, own_bits + 16)
             expected += corrections * cloud_bits if method in down else 0
             assert result.closed_form.up == expected
-            assert expected <= result.ledger.up.payload_bits <= expected + 16 * (result.answer.rounds + 1)
+            assert expected <= result.traffic.up.payload_bits <= expected + 16 * (result.answer.rounds + 1)
             expected = corrections * down.get(method, cloud_bits) + result.answer.kinds["bonus"] * cloud_bits
             assert result.closed_form.down == expected
-            assert expected <= result.ledger.down.payload_bits <= expected + 16 * result.answer.rounds
+            assert expected <= result.traffic.down.payload_bits <= expected + 16 * result.answer.rounds
 
     linked(test)
 
@@ -144,10 +144,10 @@ def test_the_closed_forms_where_savings_lower_them() -> None:
             result = await device.generate(request(method, tokens=60), connection)
             messages = result.answer.exchanged.trips + 1
             own = 2 * result.answer.exchanged.candidates + 24 * messages
-            assert result.ledger.up.payload_bits <= result.closed_form.up + own
-            assert result.ledger.down.payload_bits <= result.closed_form.down + own
-            assert result.ledger.down.payload_bits >= 0.6 * result.closed_form.down
-            assert result.ledger.up.payload_bits >= 0.6 * result.closed_form.up
+            assert result.traffic.up.payload_bits <= result.closed_form.up + own
+            assert result.traffic.down.payload_bits <= result.closed_form.down + own
+            assert result.traffic.down.payload_bits >= 0.6 * result.closed_form.down
+            assert result.traffic.up.payload_bits >= 0.6 * result.closed_form.up
 
     linked(test)
 

@@ -65,8 +65,8 @@ def test_other_options_of_a_mixture(name: str, fit: tuple[Any, ...], unfit: tupl
 CLOUD = toy_vocabulary([b"a", b"b", b"c", b"d", b"e", b"f", b"g", b"h", b"ab", b""])
 DEVICE = toy_vocabulary([b"a", b"b", b"c", b"x", b""])
 COMMON = common_vocabulary(DEVICE, CLOUD)
-WORK = Work(3, 5, 7, 11, Exchanged(drafted=31, candidates=13, laws=2, entries=17))
-"""3 tokens streamed, 5 corrections, 7 bonuses, 11 local; 31 drafts (20 sent), 13 candidates, 2 whole laws, 17 entries."""
+WORK = Work(3, 5, 7, 11, Exchanged(drafted=31, candidates=13, distributions=2, entries=17))
+"""3 tokens streamed, 5 corrections, 7 bonuses, 11 local; 31 drafts (20 sent), 13 candidates, 2 whole probs, 17 entries."""
 L, LC, SIZE, WHOLE = 4, 2, 4, 10
 
 

@@ -16,7 +16,7 @@ from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits, Probs, process
 from antiphon.core.rounding import exactly
 from antiphon.core.tree import ROOT, TokenTree, draw_children
-from antiphon.methods.cached_context import Reading
+from antiphon.methods.cached_context import CachedContext
 from antiphon.methods.drafter import Drafted, Drafter
 from antiphon.methods.effects import Step
 from antiphon.methods.verifier import Verifier
@@ -122,7 +122,7 @@ class Rounds:
     def __post_init__(self) -> None:
         self.model = Remembering(CLOUD, seed=3)
         self.context = Counting(self.model.open())
-        self.reading = Reading(self.context)
+        self.reading = CachedContext(self.context)
         self.kept: list[int] = []
         """What the context holds as soon as the next pass begins."""
 
@@ -253,7 +253,7 @@ def test_any_rounds_read_what_is_new_and_nothing_else(seed: int, count: int, pre
 def test_keeping_nothing_of_a_plain_pass_that_came_after_a_tree() -> None:
     """There is no tree, so ROOT is the context's last token, whatever stood before the nodes of an earlier tree."""
     model = Remembering(CLOUD, seed=3)
-    reading = Reading(model.open())
+    reading = CachedContext(model.open())
     reading.tree([0, 1], [2], [ROOT]).run()
     reading.keep([0, 1, 2], 0)
     reading.extend([0, 1, 2, 3], 1).run()
@@ -270,7 +270,7 @@ def common() -> CommonVocabulary:
 
 
 def wanted(model: ToyModel, tokens: Sequence[int], shared_ones: CommonVocabulary) -> Probs:
-    """The target law after these tokens, by definition."""
+    """The target distribution after these tokens, by definition."""
     return process(model.logits(tokens), SAMPLING, tokens)[shared_ones.cloud_ids]
 
 
@@ -348,8 +348,8 @@ def test_a_tree_costs_one_pass_of_what_is_new() -> None:
 # The device's model.
 
 
-def draw(stream: Any, law: Probs, width: int) -> list[int]:
-    return draw_children(stream, law, width, replacement=True)
+def draw(stream: Any, distribution: Probs, width: int) -> list[int]:
+    return draw_children(stream, distribution, width, replacement=True)
 
 
 def first_pass(tree: TokenTree, widths: Sequence[int]) -> list[int]:
@@ -379,7 +379,7 @@ def test_the_drafter_sees_what_was_committed(seed: int) -> None:
     history = [device_ids.tolist().index(token) for token in tokens]
     kept: list[int] = []
 
-    def law(path: Sequence[int]) -> Probs:
+    def distribution(path: Sequence[int]) -> Probs:
         logits = model.logits([*tokens, *device_ids[list(path)].tolist()])[device_ids]
         return process(logits, SAMPLING, [*history, *path])
 
@@ -389,7 +389,7 @@ def test_the_drafter_sees_what_was_committed(seed: int) -> None:
             drafts = chain(drafter, int(random.integers(1, 4)), position, chance, numbers)
             path = [draft.number for draft in drafts]
             for index, draft in enumerate(drafts):
-                np.testing.assert_array_equal(draft.probs, law(path[:index]))
+                np.testing.assert_array_equal(draft.probs, distribution(path[:index]))
             assert context.passes[before:] == [needed(kept, tokens, 1)] + [1] * (len(drafts) - 1)
             kept = [*tokens, *device_ids[path[:-1]].tolist()]
             path = path[: random.integers(0, len(path) + 1)]
@@ -397,7 +397,7 @@ def test_the_drafter_sees_what_was_committed(seed: int) -> None:
             widths = random.integers(1, 4, random.integers(1, 4)).tolist()
             tree = finished(drafter.draft_tree(widths, position, chance, exactly, numbers.ends.__contains__, draw))
             for node in tree.draws:
-                np.testing.assert_array_equal(tree.laws[node], law(tree.path_numbers(node)))
+                np.testing.assert_array_equal(tree.distributions[node], distribution(tree.path_numbers(node)))
             assert context.passes[before:] == [needed(kept, tokens, 1), *first_pass(tree, widths)]
             node = int(random.integers(ROOT, len(tree.numbers)))
             drafter.keep(tree, node)
@@ -421,7 +421,7 @@ def test_a_round_without_a_draft_leaves_the_context_as_it_was() -> None:
         tree = finished(drafter.draft_tree(widths, 0, chance, exactly, numbers.ends.__contains__, draw))
         if widths:
             logits = model.logits(tokens)[numbers.device_ids]
-            np.testing.assert_array_equal(tree.laws[ROOT], process(logits, SamplingParams(temperature=1.0)))
+            np.testing.assert_array_equal(tree.distributions[ROOT], process(logits, SamplingParams(temperature=1.0)))
         drafter.keep(tree, ROOT)
         drafter.commit([1])
         tokens = [*tokens, int(numbers.device_ids[1])]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from antiphon.core.distributions import Logits
 from antiphon.core.tree import ROOT, TokenTree
-from antiphon.methods.cached_context import Reading
+from antiphon.methods.cached_context import CachedContext
 from antiphon.methods.effects import Now, Step
 from antiphon.methods.replay import Deciding, deciding, replayed
 from antiphon.models.toy import ToyReader, toy_pieces
@@ -37,7 +37,7 @@ def made_again(passes: list[Step], found: Deciding) -> Logits:
 def written(seed: int, *, trees: bool) -> tuple[list[int], list[Step]]:
     """Rounds of drafts or trees behind a prompt, of which a random part stands: all tokens, and the passes."""
     random = np.random.Generator(np.random.PCG64(seed))
-    reading, passes = Reading(MODEL.open()), []
+    reading, passes = CachedContext(MODEL.open()), []
 
     def made(step: Step) -> None:
         step.run()
@@ -85,7 +85,7 @@ def test_passes_that_read_other_tokens_decided_nothing(trees: bool) -> None:
 def test_a_tree_that_grows_in_layers() -> None:
     """As a device reads one: the later layers go on with the numbers of the earlier ones."""
     tree = TokenTree([5, 6, 7, 8], [ROOT, ROOT, 0, 2])
-    context, reading = MODEL.open(), Reading(MODEL.open())
+    context, reading = MODEL.open(), CachedContext(MODEL.open())
     passes = [
         reading.prefill([1, 2]),
         reading.extend([1, 2, 3], 1),

@@ -1,8 +1,8 @@
-"""No two draws share a number: what production's streams are asked for, and the law of many answers that come of it.
+"""No two draws share a number: what production's streams are asked for, and the distribution of many answers that come of it.
 
 Enumeration (test_exact.py) refuses two draws of one key, but it cannot see that two keys give one number. Here every draw of
-both ends is written down with its number; and thousands of answers of successive seeds are compared with the exact law, at a
-size at which any two streams that are one are seen.
+both ends is written down with its number; and thousands of answers of successive seeds are compared with the exact
+distribution, at a size at which any two streams that are one are seen.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from antiphon.methods.effects import Kind
 from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.testing.lockstep import run_pair
 from antiphon.wire.messages import Message, Verdict
-from support.laws import CutError, Law, Pair, breaking
+from support.distributions import CutError, Distribution, Pair, breaking
 from support.mixed import emitted, mixture
 from support.sampled import AUTO, CANDIDATES, SAMPLING, TOKENS, Confused, expected, p_value
 from support.sampled import pair as large_pair
@@ -101,7 +101,7 @@ class Writer:
         return Counter(self.write(*ends(seed)) for seed in range(answers))
 
     @property
-    def law(self) -> Law:
+    def distribution(self) -> Distribution:
         if self.name in MIXTURES:
             return mixture(self.models, SAMPLING, MASSES, self.tokens)
         return expected(self.name, self.given, self.models)
@@ -244,7 +244,7 @@ def test_a_role_that_gets_anothers_stream_is_written_down(name: str, given: dict
     assert any("number" in what for seed in range(4) for what in shared(recorded(name, given, seed, roles)))
 
 
-# The law of thousands of answers.
+# The distribution of thousands of answers.
 
 
 def alike(key: int) -> tuple[Chance, Chance]:
@@ -263,22 +263,25 @@ LAWS = {name: {**STREAMS, **RACES}[name] for name in ("dsd", "tslt-tree", "dssd"
 
 @pytest.mark.parametrize(
     ("name", "given"),
-    [pytest.param(*law, id=name, marks=[] if name in ("dsd", "dssd") else [pytest.mark.slow]) for name, law in LAWS.items()],
+    [
+        pytest.param(*distribution, id=name, marks=[] if name in ("dsd", "dssd") else [pytest.mark.slow])
+        for name, distribution in LAWS.items()
+    ],
 )
-def test_the_law_of_three_tokens(name: str, given: dict[str, object]) -> None:
+def test_the_distribution_of_three_tokens(name: str, given: dict[str, object]) -> None:
     writer = Writer(name, given)
-    assert p_value(writer.sampled(ANSWERS, alike), writer.law) > 1e-3
+    assert p_value(writer.sampled(ANSWERS, alike), writer.distribution) > 1e-3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "given"), {**STREAMS, **RACES}.values(), ids={**STREAMS, **RACES})
-def test_the_law_of_more_answers(name: str, given: dict[str, object]) -> None:
+def test_the_distribution_of_more_answers(name: str, given: dict[str, object]) -> None:
     """Of every exact method, and of a larger pair too: more cells, smaller faults."""
     if (name in METHODS and not METHODS[name].exact) or given.get("packing"):
-        pytest.skip("another law than the target's")
+        pytest.skip("another distribution than the target's")
     for models in (None, large_pair()) if name in METHODS else (None,):
         writer = Writer(name, given, models=models)
-        assert p_value(writer.sampled(8_000, alike), writer.law) > 1e-3
+        assert p_value(writer.sampled(8_000, alike), writer.distribution) > 1e-3
 
 
 FAULTS = {
@@ -310,7 +313,7 @@ def test_a_stream_that_is_used_twice_is_seen(
 ) -> None:
     """Each draw is right for itself; together they are not."""
     writer = Writer(name, given, models=None if models is None else models())
-    assert p_value(writer.sampled(2 * FAULTY if name == "xcosd-e" else FAULTY, ends), writer.law) < 1e-8
+    assert p_value(writer.sampled(2 * FAULTY if name == "xcosd-e" else FAULTY, ends), writer.distribution) < 1e-8
 
 
 @pytest.mark.slow
@@ -319,5 +322,5 @@ def test_candidates_that_are_tested_by_the_drafts_tests_number_are_seen() -> Non
     tiny = Pair([b"", b"b", b"a", b"x"], [b"ab", b"a", b"b", b""], seed=3, sharpness=0.7)
     right, wrong = alike, faulty(device={Role.RESAMPLE: Role.ACCEPT})
     writer = Writer("xcosd-e", CANDIDATES, models=tiny)
-    assert p_value(writer.sampled(ANSWERS, wrong), writer.law) < 1e-6
-    assert p_value(writer.sampled(2 * FAULTY, right), writer.law) > 1e-3
+    assert p_value(writer.sampled(ANSWERS, wrong), writer.distribution) < 1e-6
+    assert p_value(writer.sampled(2 * FAULTY, right), writer.distribution) > 1e-3

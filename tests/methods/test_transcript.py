@@ -7,9 +7,9 @@ from antiphon.core.chance import Chance
 from antiphon.methods import METHODS
 from antiphon.methods.base import Transcript
 from antiphon.methods.effects import Finish, Half
-from antiphon.testing.enumeration import output_law
+from antiphon.testing.enumeration import output_distribution
 from antiphon.testing.lockstep import run_pair
-from support.laws import LARGE, SHARED, SMALL, Pair
+from support.distributions import LARGE, SHARED, SMALL, Pair
 
 END = 7
 FEW = {"draft_length": 1, "candidates": 1, "iterations": 1, "draws": 1, "truncate": "k=2", "expansion": "2", "precision": 16}
@@ -66,6 +66,6 @@ def test_both_halves_of_every_method_know_why(name: str, pieces: tuple) -> None:
         assert (len(numbers) == 2) or expected is Finish.END
         return tuple(numbers)
 
-    law = output_law(run)
-    assert {len(numbers) for numbers in law} == {1, 2}
-    assert any(numbers[-1] in pair.common.ends and len(numbers) == 2 for numbers in law)
+    distribution = output_distribution(run)
+    assert {len(numbers) for numbers in distribution} == {1, 2}
+    assert any(numbers[-1] in pair.common.ends and len(numbers) == 2 for numbers in distribution)

@@ -1,4 +1,4 @@
-"""Peers that are wrong without breaking the form: laws of nothing, steps beyond the answer, late words, drafts past an end."""
+"""Peers that are wrong without breaking the form: probs of nothing, steps beyond the answer, late words, drafts past an end."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
@@ -19,8 +19,8 @@ from antiphon.methods import METHODS, MIXTURES
 from antiphon.methods.base import DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Half, Kind, Send
-from antiphon.methods.mixture.cloud import EvidenceCloud
-from antiphon.methods.mixture.cloud_stream import CloudLine
+from antiphon.methods.mixture.cloud import MixtureCloud
+from antiphon.methods.mixture.cloud_stream import CloudStream
 from antiphon.methods.mixture.options import LONGEST_WAIT, MixtureOptions
 from antiphon.methods.probe import ProbeDevice, Question
 from antiphon.models.toy import ToyModel
@@ -28,7 +28,7 @@ from antiphon.testing.lockstep import run_pair
 from antiphon.vocabulary import common_vocabulary
 from antiphon.wire import messages as m
 from antiphon.wire.scores import ScoreCodec
-from support.laws import LARGE, SHARED, SMALL, Pair, distance, method_law, target_law
+from support.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
 from support.mixtures import answer, question, require_true, require_whole, world
 
 DENSE = ["dragon", "drdg-tw", "concord-nocomm", "drdg-sw"]
@@ -38,17 +38,17 @@ DENSE = ["dragon", "drdg-tw", "concord-nocomm", "drdg-sw"]
 def losses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Why clouds were given up."""
     found: list[str] = []
-    plain = CloudLine.lose
+    plain = CloudStream.lose
 
-    def lose(self: CloudLine, error: Exception) -> None:
+    def lose(self: CloudStream, error: Exception) -> None:
         found.append(f"{type(error).__name__}: {error}")
         plain(self, error)
 
-    monkeypatch.setattr(CloudLine, "lose", lose)
+    monkeypatch.setattr(CloudStream, "lose", lose)
     return found
 
 
-# Scores that are of no law: all of them 0, or those of the draft itself.
+# Scores that are of no distribution: all of them 0, or those of the draft itself.
 
 
 def spoilt(name: str, which: str, after: int) -> type:
@@ -71,7 +71,7 @@ def spoilt(name: str, which: str, after: int) -> type:
 @pytest.mark.parametrize("after", [0, 3])
 @pytest.mark.parametrize("which", ["all", "draft"])
 @pytest.mark.parametrize("name", DENSE)
-def test_scores_of_no_law_lose_the_cloud_and_not_the_answer(
+def test_scores_of_no_distribution_lose_the_cloud_and_not_the_answer(
     name: str, which: str, after: int, temperature: float, losses: list[str]
 ) -> None:
     there = world(1, masses=(0.5, 0.5), end=-99.0, halves={0: {name: spoilt(name, which, after)}})
@@ -86,8 +86,8 @@ def test_scores_of_no_law_lose_the_cloud_and_not_the_answer(
 
 
 @pytest.mark.parametrize("name", ["concord", "concord-nosystem"])
-def test_all_scores_that_are_of_no_law(name: str, losses: list[str]) -> None:
-    class Nothing(EvidenceCloud):
+def test_all_scores_that_are_of_no_distribution(name: str, losses: list[str]) -> None:
+    class Nothing(MixtureCloud):
         def _answer(self, ask: m.Ask) -> Generator[Any, Any, None]:
             codes = np.full(self._codec._size, ZERO, dtype="<u2")
             yield Send(m.Supplement(ask.epoch, ask.step, self._codec.everything(codes)))
@@ -102,7 +102,7 @@ def test_all_scores_that_are_of_no_law(name: str, losses: list[str]) -> None:
 # Late words, and steps beyond the answer.
 
 
-class Late(EvidenceCloud):
+class Late(MixtureCloud):
     """Healthy, but that it leaves questions unanswered: those of these numbers."""
 
     unanswered: Sequence[int] = (0,)
@@ -131,7 +131,7 @@ def test_a_late_answer_loses_no_healthy_cloud(clouds: int, realign: str, half: t
     assert losses == []
 
 
-class HeldBack(EvidenceCloud):
+class HeldBack(MixtureCloud):
     """Every second reply comes when the next question is there already, before its own."""
 
     held: Any = None
@@ -161,9 +161,9 @@ CODEC = ScoreCodec(100, 7)
 REPORTS = [CODEC.report(Report({token: 100}, 300)) for token in range(4)]
 
 
-def line(tokens: int = 8, **options: Any) -> tuple[CloudLine, Transcript]:
+def line(tokens: int = 8, **options: Any) -> tuple[CloudStream, Transcript]:
     transcript = Transcript(frozenset({99}), tokens)
-    found = CloudLine(0, transcript, CODEC, MixtureOptions(**options), dense=False, interval=4)
+    found = CloudStream(0, transcript, CODEC, MixtureOptions(**options), dense=False, interval=4)
     found.take(m.Retrieved(2, 0.5, 0), 0.0)
     return found, transcript
 
@@ -260,14 +260,14 @@ def rounded(name: str, pair: Pair) -> Quantise:
 @pytest.mark.parametrize("pieces", [(SHARED, SHARED), (SMALL, LARGE)], ids=["shared", "different"])
 @pytest.mark.parametrize("name", ["dsd", "tslt", "dssd", "xcosd", "xcosd-e", "coupled"])
 def test_what_follows_an_accepted_end_is_dropped(name: str, pieces: tuple[Any, Any]) -> None:
-    """The joint law is the target's; no half commits anything behind an end (`Transcript` would raise)."""
+    """The joint distribution is the target's; no half commits anything behind an end (`Transcript` would raise)."""
     pair, method = Pair(*pieces, seed=3), past_the_end(METHODS[name])
     options = method.options_from({**FEW, "draft_length": 2})
     tokens = 2 if name == "xcosd-e" else 3
-    law = method_law(pair, method, options, PLAIN, tokens)
-    assert distance(law, target_law(pair, PLAIN, tokens, rounded(name, pair))) < 1e-12
+    distribution = method_distribution(pair, method, options, PLAIN, tokens)
+    assert distance(distribution, target_distribution(pair, PLAIN, tokens, rounded(name, pair))) < 1e-12
     assert method.device.behind > 0 or tokens < 3  # type: ignore[attr-defined]
-    assert any(numbers[-1] in pair.common.ends and len(numbers) < tokens for numbers in law)
+    assert any(numbers[-1] in pair.common.ends and len(numbers) < tokens for numbers in distribution)
 
 
 # A device model that rules out everything that both ends have.
@@ -306,15 +306,17 @@ def test_a_device_without_a_finite_logit_costs_acceptance_only(
     name: str, kind: type[ToyModel], sampling: SamplingParams
 ) -> None:
     pair, method = blind_pair(kind), METHODS[name]
-    law = method_law(pair, method, method.options_from({**FEW, "draft_length": 1, "expansion": "2"}), sampling, 2)
-    assert distance(law, target_law(pair, sampling, 2, rounded(name, pair))) < 1e-12
+    distribution = method_distribution(
+        pair, method, method.options_from({**FEW, "draft_length": 1, "expansion": "2"}), sampling, 2
+    )
+    assert distance(distribution, target_distribution(pair, sampling, 2, rounded(name, pair))) < 1e-12
 
 
 @pytest.mark.parametrize("name", ["u-hlm", "cu-hlm", "gr", "tr"])
 def test_the_lossy_ones_go_on_too(name: str) -> None:
     pair, method = blind_pair(AlwaysBlind), METHODS[name]
     options = method.options_from({**FEW, "draft_length": 1, "draws": 2})
-    assert sum(method_law(pair, method, options, PLAIN, 2).values()) == pytest.approx(1)
+    assert sum(method_distribution(pair, method, options, PLAIN, 2).values()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -327,7 +329,7 @@ def test_a_damaged_model_is_still_one(value: float) -> None:
 
     pair, method = blind_pair(Damaged), METHODS["dssd"]
     with pytest.raises(ModelError, match="gave logits that are not finite"):
-        method_law(pair, method, method.options_from({}), PLAIN, 2)
+        method_distribution(pair, method, method.options_from({}), PLAIN, 2)
 
 
 # Costs that are no numbers.

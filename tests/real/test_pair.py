@@ -92,8 +92,8 @@ class Totals:
         assert result.closed_form is not None
         assert result.closed is not None
         self.tokens += result.answer.committed
-        self.up += result.ledger.up.payload_bits
-        self.down += result.ledger.down.payload_bits
+        self.up += result.traffic.up.payload_bits
+        self.down += result.traffic.down.payload_bits
         self.form_up += result.closed_form.up
         self.form_down += result.closed_form.down
         self.rounds += result.answer.rounds
@@ -146,12 +146,12 @@ def answers(
 
 
 def bytes_an_entry(results: list[Result]) -> float:
-    """Payload bytes up for each token of a draft law, ids of drafts included."""
+    """Payload bytes up for each token of a draft distribution, ids of drafts included."""
     entries = sum(result.answer.exchanged.entries for result in results)
-    return sum(result.ledger.up.payload_bits for result in results) / 8 / entries
+    return sum(result.traffic.up.payload_bits for result in results) / 8 / entries
 
 
-def test_truncated_laws_on_real_frames(smollm2: Model, gemma3: Model) -> None:
+def test_truncated_distributions_on_real_frames(smollm2: Model, gemma3: Model) -> None:
     """TSLT at 1 % of C: bytes an entry by form, and what is left of `dsd`'s uplink and acceptance."""
 
     async def test(device: Device, connection: Connection) -> None:
@@ -165,7 +165,7 @@ def test_truncated_laws_on_real_frames(smollm2: Model, gemma3: Model) -> None:
         assert bytes_an_entry(tight) < 2.4
         assert 3.9 < bytes_an_entry(plain) < 4.1
         assert [one.token_ids for one in delta] == [one.token_ids for one in tight]
-        uplinks = [sum(one.ledger.up.payload_bits for one in found) for found in (dense, delta)]
+        uplinks = [sum(one.traffic.up.payload_bits for one in found) for found in (dense, delta)]
         assert uplinks[1] < 0.02 * uplinks[0]
 
     together(smollm2, gemma3, test)
@@ -250,7 +250,7 @@ def test_wide_drafts_write_the_clouds_own_text_and_where_passes_are_wide_their_n
 
 
 def test_greedy_bits_are_few(smollm2: Model, gemma3: Model) -> None:
-    """A point mass is a sparse law: hybrid resampling then costs a message hardly more than a token."""
+    """A point mass is a sparse distribution: hybrid resampling then costs a message hardly more than a token."""
 
     async def test(device: Device, connection: Connection) -> None:
         xcosd = await bits_of(device, connection, "xcosd", 0.0)

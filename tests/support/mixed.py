@@ -1,4 +1,4 @@
-"""Two toys with the weights of documents, both halves of a mixing method over them, and the law of the mixture."""
+"""Two toys with the weights of documents, both halves of a mixing method over them, and the distribution of the mixture."""
 
 import math
 from collections import defaultdict
@@ -15,7 +15,7 @@ from antiphon.methods import MIXTURES
 from antiphon.methods.base import CloudMixing, DeviceMixing
 from antiphon.methods.effects import Emitted
 from antiphon.testing.lockstep import run_pair
-from support.laws import Law, Pair
+from support.distributions import Distribution, Pair
 
 Masses = tuple[float, float]
 
@@ -39,14 +39,14 @@ def emitted(
     return run_pair(method.device(device, options).run(), method.cloud(cloud, options).run())
 
 
-def mixture(pair: Pair, sampling: SamplingParams, masses: Masses, tokens: int = 2, top_p: float = 1.0) -> Law:
+def mixture(pair: Pair, sampling: SamplingParams, masses: Masses, tokens: int = 2, top_p: float = 1.0) -> Distribution:
     """By the definition: token after token from pi_L p_L + pi_R p_R, p_R as it crosses; greedy its arg-max."""
-    law: defaultdict[tuple[int, ...], float] = defaultdict(float)
+    distribution: defaultdict[tuple[int, ...], float] = defaultdict(float)
     own, other = weights(masses)
 
     def extend(numbers: tuple[int, ...], probability: float) -> None:
         if len(numbers) == tokens or (numbers and numbers[-1] in pair.common.ends):
-            law[numbers] += probability
+            distribution[numbers] += probability
             return
         mixed = own * scored(pair.device, numbers) + other * crossed(scored(pair.cloud, numbers))
         if not sampling.temperature:
@@ -64,7 +64,7 @@ def mixture(pair: Pair, sampling: SamplingParams, masses: Masses, tokens: int = 
         return left / left.sum() if sampling.temperature else left
 
     extend((), 1.0)
-    return dict(law)
+    return dict(distribution)
 
 
 def weights(masses: Masses) -> tuple[float, float]:

@@ -256,8 +256,8 @@ def recording(method: Method, steps: list[Step]) -> Method:
             ends = self.heard if decided else partners
             steps.extend(Step(token.number, token.kind, ends, consulted) for token in effect.tokens)
 
-        def decide(self, certificate: Any, law: Probs, proofs: Any, lines: Any) -> Any:
-            found = yield from super().decide(certificate, law, proofs, lines)
+        def decide(self, certificate: Any, distribution: Probs, proofs: Any, lines: Any) -> Any:
+            found = yield from super().decide(certificate, distribution, proofs, lines)
             self.heard = tuple(lines[number].end for number in certificate.ends)
             return found
 
@@ -299,8 +299,8 @@ def answer(world: World, asked: Request, seconds: float = 600.0) -> Told:
 # What must come out, from the two models directly
 
 
-def law(end: End, asked: Request, numbers: Sequence[int]) -> Probs:
-    """An end's law of the token after these; greedy answers go by the laws at temperature 1."""
+def distribution(end: End, asked: Request, numbers: Sequence[int]) -> Probs:
+    """An end's distribution of the token after these; greedy answers go by the distributions at temperature 1."""
     options = asked.options
     text = context(look(end.shelf, asked.prompt, options.kept).passages, asked.prompt, options.form)
     tokens = [*prompt_ids(end.model, text, chat=asked.chat), *numbers]
@@ -309,7 +309,7 @@ def law(end: End, asked: Request, numbers: Sequence[int]) -> Probs:
 
 
 def decoded(probs: Probs) -> Probs:
-    """What of a remote law crosses the link."""
+    """What of a remote distribution crosses the link."""
     return SCORES.values(SCORES.codes(probs))
 
 
@@ -327,7 +327,7 @@ def noise(asked: Request, position: int, size: int) -> Probs:
 
 def local_token(world: World, asked: Request, numbers: Sequence[int]) -> int:
     """What the device says by itself."""
-    own = law(world.device, asked, numbers)
+    own = distribution(world.device, asked, numbers)
     return int(np.argmax(own / noise(asked, len(numbers), len(own))))
 
 
@@ -336,14 +336,17 @@ def dense_token(world: World, asked: Request, numbers: Sequence[int], ends: Sequ
     present = [world.device, *(world.clouds[end] for end in ends)]
     masses = np.array([end.shelf.log_mass for end in present])
     weights = np.ones(len(present)) if np.isneginf(masses).all() else np.exp(masses - masses.max())
-    laws = [law(present[0], asked, numbers), *(decoded(law(end, asked, numbers)) for end in present[1:])]
-    mixed = sum(weight / weights.sum() * one for weight, one in zip(weights, laws, strict=True))
-    return int(np.argmax(mixed / noise(asked, len(numbers), len(laws[0]))))
+    distributions = [
+        distribution(present[0], asked, numbers),
+        *(decoded(distribution(end, asked, numbers)) for end in present[1:]),
+    ]
+    mixed = sum(weight / weights.sum() * one for weight, one in zip(weights, distributions, strict=True))
+    return int(np.argmax(mixed / noise(asked, len(numbers), len(distributions[0]))))
 
 
 def cloud_draft(world: World, asked: Request, numbers: Sequence[int], end: int) -> int:
     """What a cloud says by itself."""
-    scores = decoded(law(world.clouds[end], asked, numbers))
+    scores = decoded(distribution(world.clouds[end], asked, numbers))
     return int(np.argmax(scores / noise(asked, len(numbers), len(scores))))
 
 

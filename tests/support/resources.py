@@ -33,7 +33,7 @@ def require_nothing_kept(cloud: Cloud) -> None:
 def require_forgotten(connection: CloudConnection) -> None:
     """Every session and its task is gone, and what was counted for it."""
     assert not connection._hosts
-    assert not connection._wire.ledgers
+    assert not connection._wire.counters
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from websockets.exceptions import WebSocketException
 
 from antiphon.cloud.server import address, listen, server_of
 from antiphon.cloud.service import Cloud
-from antiphon.config import Limits, ModelConfig, Patience, SamplingParams, ServeConfig
+from antiphon.config import Limits, ModelConfig, SamplingParams, ServeConfig, Timeouts
 from antiphon.models import load
 from antiphon.models.base import InUse, Model
 from antiphon.wire import messages as m
@@ -48,11 +48,11 @@ class Held:
 
 @asynccontextmanager
 async def at_sea(
-    model: Model, patience: Patience | None = None
+    model: Model, timeouts: Timeouts | None = None
 ) -> AsyncIterator[tuple[str, Callable[[], Coroutine[Any, Any, Held]]]]:
     """A served cloud's address, and what looks at what it holds, once all have left."""
     cloud = Cloud(model, Limits(max_tokens=2000))
-    config = ServeConfig(port=0, patience=patience or Patience())
+    config = ServeConfig(port=0, timeouts=timeouts or Timeouts())
     listener = listen(config)
     server = server_of(cloud, config)
     task = asyncio.create_task(server.serve(sockets=[listener]))

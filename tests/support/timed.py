@@ -9,11 +9,11 @@ from antiphon.core.chance import Chance
 from antiphon.core.distributions import Logits
 from antiphon.methods.base import Method
 from antiphon.methods.effects import Effect, Emit, Emitted, Finish, Half, Step, drive
-from antiphon.testing.enumeration import output_law
+from antiphon.testing.enumeration import output_distribution
 from antiphon.transport.frames import next_within
 from antiphon.wire.messages import Message
 from antiphon_lab.links.virtual_time import run_virtual
-from support.laws import Law, Pair
+from support.distributions import Distribution, Pair
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,10 @@ def run_timed(device: Half, cloud: Half, times: Times) -> list[Emitted]:
     return run_virtual(run())
 
 
-def timed_law(pair: Pair, method: Method, options: object, sampling: SamplingParams, tokens: int, times: Times) -> Law:
-    """As `laws.method_law`, on a clock."""
+def timed_distribution(
+    pair: Pair, method: Method, options: object, sampling: SamplingParams, tokens: int, times: Times
+) -> Distribution:
+    """As `distributions.method_distribution`, on a clock."""
 
     def run(chance: Chance) -> tuple[int, ...]:
         device, cloud = pair.sides(tokens, sampling, chance)
@@ -83,4 +85,4 @@ def timed_law(pair: Pair, method: Method, options: object, sampling: SamplingPar
         assert [token.number for token in emitted] == device.transcript.numbers == cloud.transcript.numbers
         return tuple(device.transcript.numbers)
 
-    return output_law(run)
+    return output_distribution(run)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from antiphon.transport.liveness import Pulse, unsent
+from antiphon.transport.liveness import Liveness, unsent
 from antiphon_lab.links.virtual_time import run_virtual
 
 
@@ -35,12 +35,12 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def watched(act: Callable[[Wire, Pulse], object], seconds: float = 45.0, until: float = 400.0) -> Wire:
+def watched(act: Callable[[Wire, Liveness], object], seconds: float = 45.0, until: float = 400.0) -> Wire:
     """A wire that was watched for a while; `act` arranges what happens."""
 
     async def run() -> Wire:
         wire = Wire()
-        pulse = Pulse(wire, seconds, lambda: wire.pings.append(now()), lambda why: wire.lost.append((now(), why)))  # type: ignore[arg-type]
+        pulse = Liveness(wire, seconds, lambda: wire.pings.append(now()), lambda why: wire.lost.append((now(), why)))  # type: ignore[arg-type]
         act(wire, pulse)
         await asyncio.sleep(until)
         pulse.stop()
@@ -68,7 +68,7 @@ def test_any_byte_is_a_sign_so_a_frame_that_is_partly_here_is_one() -> None:
 
 @pytest.mark.parametrize("last", [1.0, 7.0, 14.9, 44.0])
 def test_a_link_is_lost_45_s_after_its_last_sign_to_the_second(last: float) -> None:
-    def act(wire: Wire, pulse: Pulse) -> None:
+    def act(wire: Wire, pulse: Liveness) -> None:
         asyncio.get_running_loop().call_later(last, pulse.heard)
 
     assert [when for when, _ in watched(act).lost] == pytest.approx([last + 45.0])
@@ -79,14 +79,14 @@ def test_a_link_that_speaks_is_not_asked() -> None:
 
 
 def test_an_end_that_does_not_listen_itself_takes_no_silence_for_a_loss() -> None:
-    def act(wire: Wire, pulse: Pulse) -> None:
+    def act(wire: Wire, pulse: Liveness) -> None:
         wire.reading = False
 
     assert not watched(act).lost
 
 
 def test_what_is_not_taken_ends_the_link_though_it_speaks() -> None:
-    def act(wire: Wire, pulse: Pulse) -> None:
+    def act(wire: Wire, pulse: Liveness) -> None:
         every(1.0, pulse.heard)
         wire.waiting = 70_000
         pulse.paused()
@@ -96,7 +96,7 @@ def test_what_is_not_taken_ends_the_link_though_it_speaks() -> None:
 
 
 def test_what_is_taken_slowly_is_taken() -> None:
-    def act(wire: Wire, pulse: Pulse) -> None:
+    def act(wire: Wire, pulse: Liveness) -> None:
         every(1.0, pulse.heard)
         wire.waiting = 70_000
         pulse.paused()
@@ -110,7 +110,7 @@ def test_what_is_taken_slowly_is_taken() -> None:
 
 
 def test_a_link_that_takes_all_and_is_full_again_is_not_lost() -> None:
-    def act(wire: Wire, pulse: Pulse) -> None:
+    def act(wire: Wire, pulse: Liveness) -> None:
         def full_again() -> None:
             pulse.resumed()
             wire.waiting = 70_000

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from antiphon.core.distributions import Probs, one_hot
 from antiphon.core.rounding import FloatRatios, LogRatios, Ratios, quantise_fixed, quantise_ratios
 from antiphon.errors import ProtocolError
-from antiphon.wire.packing import Reader, Writer, law_bits
-from support.random_laws import large
+from antiphon.wire.packing import Reader, Writer, distribution_bits
+from support.random_distributions import large
 
 LOG, FLOAT = LogRatios(), FloatRatios()
 BOTH = pytest.mark.parametrize("ratios", [LOG, FLOAT], ids=["log", "float"])
@@ -57,18 +57,18 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Law:
+class Distribution:
     probs: Probs
     ratios: Ratios
 
     def write(self, writer: Writer) -> None:
-        writer.law(self.probs, self.ratios)
+        writer.distribution(self.probs, self.ratios)
 
     def check(self, reader: Reader) -> None:
-        assert reader.law(len(self.probs), self.ratios, "probabilities").tobytes() == self.probs.tobytes()
+        assert reader.distribution(len(self.probs), self.ratios, "probabilities").tobytes() == self.probs.tobytes()
 
 
-Item = Number | Scalar | Fixed | Law
+Item = Number | Scalar | Fixed | Distribution
 
 
 @st.composite
@@ -84,24 +84,24 @@ def scalars(draw: st.DrawFn) -> Scalar:
 
 
 @st.composite
-def distributions(draw: st.DrawFn) -> Probs:
+def dense_probs(draw: st.DrawFn) -> Probs:
     values = draw(st.lists(st.one_of(st.just(0.0), st.floats(1e-9, 1.0)), min_size=0, max_size=8))
     probs = np.array([*values, draw(st.sampled_from([1.0, 0.25]))])
     return probs / probs.sum()
 
 
-FIXED = st.builds(lambda probs, bits: Fixed(quantise_fixed(bits)(probs), bits), distributions(), st.sampled_from([16, 32]))
+FIXED = st.builds(lambda probs, bits: Fixed(quantise_fixed(bits)(probs), bits), dense_probs(), st.sampled_from([16, 32]))
 
 
 @st.composite
-def laws(draw: st.DrawFn) -> Law:
+def distributions(draw: st.DrawFn) -> Distribution:
     """Dense and sparse ones, in either code: often most tokens have probability 0."""
-    probs, ratios = draw(distributions()), draw(st.sampled_from([LOG, FLOAT]))
+    probs, ratios = draw(dense_probs()), draw(st.sampled_from([LOG, FLOAT]))
     probs = np.concatenate([np.zeros(draw(st.sampled_from([0, 0, 3, 40]))), probs, np.zeros(draw(st.sampled_from([0, 17])))])
-    return Law(quantise_ratios(ratios)(probs), ratios)
+    return Distribution(quantise_ratios(ratios)(probs), ratios)
 
 
-ITEMS = st.lists(st.one_of(numbers(), scalars(), FIXED, laws()), max_size=8)
+ITEMS = st.lists(st.one_of(numbers(), scalars(), FIXED, distributions()), max_size=8)
 
 
 def written(items: list[Item]) -> bytes:
@@ -128,7 +128,7 @@ def refused(call: Callable[[], object], code: str = "bad-frame") -> str:
 @settings(max_examples=100, deadline=None)
 @given(ITEMS)
 @example([])
-@example([Number(0, 0), Number(1, 1), Law(one_hot(1, 3), FLOAT), Number(0, 0)])
+@example([Number(0, 0), Number(1, 1), Distribution(one_hot(1, 3), FLOAT), Number(0, 0)])
 def test_what_is_written_is_read_again(items: list[Item]) -> None:
     read(items, written(items))
 
@@ -152,20 +152,20 @@ def test_the_layout() -> None:
     writer.probabilities(np.array([1.0, 0.0]), 16)
     assert writer.finish().hex() == "0d00ffff0000"
     writer = Writer()
-    writer.law(np.array([0.25, 0.75]), FLOAT)
+    writer.distribution(np.array([0.25, 0.75]), FLOAT)
     assert writer.finish().hex() == "00" + "abaaaa3e0000803f"
 
 
-def test_the_layout_of_a_sparse_law() -> None:
+def test_the_layout_of_a_sparse_distribution() -> None:
     """A bit that says so, the count less one, the ids in ascending order, then on a byte boundary their values."""
     probs = np.array([0.0, 0, 0, 0.2, 0, 0, 0.8, 0])
     header = 1 | (2 - 1) << 1 | 3 << 4 | 6 << 7
     assert header.to_bytes(2, "little").hex() == "3303"
     writer = Writer()
-    writer.law(quantise_ratios(FLOAT)(probs), FLOAT)
+    writer.distribution(quantise_ratios(FLOAT)(probs), FLOAT)
     assert writer.finish().hex() == "3303" + np.array([0.25, 1.0], "<f4").tobytes().hex()
     writer = Writer()
-    writer.law(quantise_ratios(LOG)(probs), LOG)
+    writer.distribution(quantise_ratios(LOG)(probs), LOG)
     code = round(np.log(4) / LOG.step)
     assert writer.finish().hex() == "3303" + np.array([code, 0], "<u2").tobytes().hex()
 
@@ -178,7 +178,7 @@ def bits_of(size: int) -> int:
 @BOTH
 @pytest.mark.parametrize("size", [1, 2, 5, 8, 9, 100, 1024])
 def test_the_smaller_of_dense_and_sparse_is_sent(size: int, ratios: Ratios) -> None:
-    """For every size of a support, up to the one where dense wins and beyond; `law_bits` is what is written."""
+    """For every size of a support, up to the one where dense wins and beyond; `distribution_bits` is what is written."""
     chosen = set()
     for support in (*range(1, size, max(1, size // 100)), size):
         probs = np.zeros(size)
@@ -186,36 +186,36 @@ def test_the_smaller_of_dense_and_sparse_is_sent(size: int, ratios: Ratios) -> N
         probs = quantise_ratios(ratios)(probs)
         header = 1 + bits_of(size) * (1 + support)
         sparse, dense = header + support * ratios.bits, 1 + size * ratios.bits
-        assert law_bits(probs, ratios) == min(sparse, dense)
-        payload = written([Law(probs, ratios)])
+        assert distribution_bits(probs, ratios) == min(sparse, dense)
+        payload = written([Distribution(probs, ratios)])
         head = (header + 7) // 8 if sparse < dense else 1
         values = (support if sparse < dense else size) * ratios.bits // 8
         assert len(payload) == head + values
         assert payload[0] & 1 == (sparse < dense)
         chosen.add(payload[0] & 1)
-        read([Law(probs, ratios)], payload)
+        read([Distribution(probs, ratios)], payload)
     assert chosen == ({0} if size == 1 else {0, 1})
 
 
-@given(laws())
+@given(distributions())
 @settings(max_examples=60, deadline=None)
-def test_the_bits_of_a_law_are_those_that_are_written(law: Law) -> None:
-    payload = written([law])
-    assert 0 <= 8 * len(payload) - law_bits(law.probs, law.ratios) < 8
+def test_the_bits_of_a_distribution_are_those_that_are_written(distribution: Distribution) -> None:
+    payload = written([distribution])
+    assert 0 <= 8 * len(payload) - distribution_bits(distribution.probs, distribution.ratios) < 8
 
 
 @BOTH
 @pytest.mark.parametrize("kept", [1, 40, 262_144])
-def test_a_law_over_a_real_vocabulary(kept: int, ratios: Ratios) -> None:
+def test_a_distribution_over_a_real_vocabulary(kept: int, ratios: Ratios) -> None:
     probs = large(1.0)
     probs[np.argsort(-probs)[kept:]] = 0
-    law = Law(quantise_ratios(ratios)(probs / probs.sum()), ratios)
-    payload = written([Number(1, 3), law, Number(9, 5)])
-    read([Number(1, 3), law, Number(9, 5)], payload)
+    distribution = Distribution(quantise_ratios(ratios)(probs / probs.sum()), ratios)
+    payload = written([Number(1, 3), distribution, Number(9, 5)])
+    read([Number(1, 3), distribution, Number(9, 5)], payload)
     assert len(payload) < (kept * (18 + ratios.bits) + 60) / 8 + 2
 
 
-def sparse_law(size: int, ids: list[int], values: list[float], ratios: Ratios, count: int | None = None) -> bytes:
+def sparse_distribution(size: int, ids: list[int], values: list[float], ratios: Ratios, count: int | None = None) -> bytes:
     """What a wrong peer may send: any ids with any codes."""
     writer = Writer()
     writer.number(1, 1)
@@ -245,42 +245,44 @@ def sparse_law(size: int, ids: list[int], values: list[float], ratios: Ratios, c
         ([1, 2], [math.inf, 1.0], FLOAT, "bad-probability", "are no distribution"),
     ],
 )
-def test_a_sparse_law_that_is_none(ids: list[int], values: list[float], ratios: Ratios, code: str, sentence: str) -> None:
-    payload = sparse_law(5, ids, values, ratios)
-    said = refused(lambda: Reader(payload).law(5, ratios, "the target probabilities"), code)
+def test_a_sparse_distribution_that_is_none(
+    ids: list[int], values: list[float], ratios: Ratios, code: str, sentence: str
+) -> None:
+    payload = sparse_distribution(5, ids, values, ratios)
+    said = refused(lambda: Reader(payload).distribution(5, ratios, "the target probabilities"), code)
     assert said.startswith("the count" if "count" in sentence else "the target probabilities ")
     assert sentence in said
 
 
-def test_a_sparse_law_that_promises_more_than_it_has() -> None:
+def test_a_sparse_distribution_that_promises_more_than_it_has() -> None:
     """Of a large vocabulary: refused by the length, before anything is made of it."""
-    payload = sparse_law(2**22, [1], [0], LOG, count=2**22)
-    assert "shorter" in refused(lambda: Reader(payload).law(2**22, LOG, "it"))
-    assert "shorter" in refused(lambda: Reader(b"\x01").law(2**22, LOG, "it"))
-    assert "shorter" in refused(lambda: Reader(b"\x00").law(2**22, FLOAT, "it"))
-    assert "shorter" in refused(lambda: Reader(b"").law(1, FLOAT, "it"))
+    payload = sparse_distribution(2**22, [1], [0], LOG, count=2**22)
+    assert "shorter" in refused(lambda: Reader(payload).distribution(2**22, LOG, "it"))
+    assert "shorter" in refused(lambda: Reader(b"\x01").distribution(2**22, LOG, "it"))
+    assert "shorter" in refused(lambda: Reader(b"\x00").distribution(2**22, FLOAT, "it"))
+    assert "shorter" in refused(lambda: Reader(b"").distribution(1, FLOAT, "it"))
 
 
 @BOTH
-def test_a_sparse_law_of_the_only_token(ratios: Ratios) -> None:
+def test_a_sparse_distribution_of_the_only_token(ratios: Ratios) -> None:
     """No bits for its count or its number, in front of nothing and behind a whole byte."""
     values = [0.0 if ratios is LOG else 1.0]
-    assert Reader(sparse_law(1, [0], values, ratios)).law(1, ratios, "it").tolist() == [1.0]
+    assert Reader(sparse_distribution(1, [0], values, ratios)).distribution(1, ratios, "it").tolist() == [1.0]
     writer = Writer()
     writer.number(0, 7)
     writer.number(1, 1)
     writer.array(np.array(values, dtype=ratios.dtype))
     reader = Reader(writer.finish())
     reader.number(7, 1, "a number")
-    assert reader.law(1, ratios, "it").tolist() == [1.0]
+    assert reader.distribution(1, ratios, "it").tolist() == [1.0]
     reader.finish()
 
 
 def test_ids_behind_any_number_of_bits() -> None:
     """A support is unpacked from whatever bit it starts at."""
-    law = Law(quantise_ratios(LOG)(np.eye(1, 300, 257)[0] + np.eye(1, 300, 9)[0] * 0.1), LOG)
+    distribution = Distribution(quantise_ratios(LOG)(np.eye(1, 300, 257)[0] + np.eye(1, 300, 9)[0] * 0.1), LOG)
     for bits in range(20):
-        items: list[Item] = [Number(2**bits - 1, bits), law, Number(1, 1)]
+        items: list[Item] = [Number(2**bits - 1, bits), distribution, Number(1, 1)]
         read(items, written(items))
 
 
@@ -309,7 +311,7 @@ def test_padding_that_is_not_zero_is_refused(bits: int) -> None:
 
 
 def test_padding_before_an_array_is_checked_too() -> None:
-    for item in (Fixed(one_hot(0, 2), 16), Law(one_hot(0, 2), LOG)):
+    for item in (Fixed(one_hot(0, 2), 16), Distribution(one_hot(0, 2), LOG)):
         payload = bytearray(written([Number(1, 1), item]))
         read([Number(1, 1), item], bytes(payload))
         payload[0] |= 0b1000_0000
@@ -353,17 +355,17 @@ def test_every_pair_of_odd_floats(first: float) -> None:
     for pair in product([first], VALUES):
         reader = Reader(b"\0" + np.array(pair, dtype="<f4").tobytes())
         if all(math.isfinite(value) and value >= 0 for value in pair) and max(pair) == 1:
-            probs = reader.law(2, FLOAT, "the target probabilities")
+            probs = reader.distribution(2, FLOAT, "the target probabilities")
             assert probs.tolist() == pytest.approx([value / sum(pair) for value in pair])
         else:
-            refused(lambda reader=reader: reader.law(2, FLOAT, "the target probabilities"), "bad-probability")
+            refused(lambda reader=reader: reader.distribution(2, FLOAT, "the target probabilities"), "bad-probability")
 
 
 @pytest.mark.parametrize("pattern", ["0000c07f", "0100807f", "0100a0ff", "000080ff", "0000807f", "00000080"])
 def test_bit_patterns_that_are_no_numbers(pattern: str) -> None:
     """Quiet and signalling NaN, infinities, minus zero alone: refused without a warning."""
     payload = b"\0" + bytes.fromhex(pattern)
-    refused(lambda: Reader(payload).law(1, FLOAT, "the target probabilities"), "bad-probability")
+    refused(lambda: Reader(payload).distribution(1, FLOAT, "the target probabilities"), "bad-probability")
 
 
 @settings(max_examples=100, deadline=None)
@@ -380,8 +382,8 @@ def test_any_bytes_read_as_anything(payload: bytes, items: list[Item]) -> None:
                     assert 0 < reader.probability(bits, "a probability") <= 1
                 case Fixed(probs, bits):
                     check(reader.probabilities(len(probs), bits, "probabilities"))
-                case Law(probs, ratios):
-                    check(reader.law(len(probs), ratios, "probabilities"))
+                case Distribution(probs, ratios):
+                    check(reader.distribution(len(probs), ratios, "probabilities"))
         reader.finish()
     except ProtocolError:
         return

@@ -260,7 +260,7 @@ def examples() -> Iterator[bytes]:
     dense, sparse = np.array([1, 8, 4, 2, 1]) / 16, np.array([0, 4, 2, 1, 1]) / 8
     for probs, ratios in ((dense, FloatRatios()), (sparse, FloatRatios()), (one_hot(1, 5), LogRatios())):
         writer = Writer()
-        writer.law(probs, ratios)
+        writer.distribution(probs, ratios)
         yield writer.finish()
     writer = Writer()
     cloud = Vocabulary((b"ab", b"a", b"", b"c", b"b"), np.zeros(5, np.uint8), np.ones(5, bool), 2, (2,))

@@ -12,7 +12,17 @@ from antiphon.config import Limits, SamplingParams
 from antiphon.errors import ProtocolError
 from antiphon.wire import messages as m
 from antiphon.wire import session as module
-from antiphon.wire.session import CONNECTION, SESSION, SMALL_FRAME_BYTES, Ledger, Life, Received, Side, State, WireSession
+from antiphon.wire.session import (
+    CONNECTION,
+    SESSION,
+    SMALL_FRAME_BYTES,
+    Life,
+    Received,
+    Side,
+    State,
+    TrafficCounter,
+    WireSession,
+)
 
 DEVICE, CLOUD = Side.DEVICE, Side.CLOUD
 
@@ -423,9 +433,9 @@ def test_a_cancelled_device_sends_nothing_more() -> None:
 # Counting
 
 
-def counted(ends: Ends, session: int) -> Ledger:
-    """The ledger of a session; both ends must have the same."""
-    one, other = (end.ledgers[session] for end in ends.of.values())
+def counted(ends: Ends, session: int) -> TrafficCounter:
+    """The traffic of a session; both ends must have the same."""
+    one, other = (end.counters[session] for end in ends.of.values())
     assert one == other
     return one
 
@@ -454,19 +464,19 @@ def test_bits_are_those_of_the_real_frames() -> None:
     for direction, side, message in script:
         ends.say(side, message, 4)
         bits[direction] += size_on_the_wire(message, 4, side)
-    ledger = counted(ends, 4)
-    assert {name: getattr(ledger, name).bits for name in bits} == bits
-    assert (ledger.up.payload_bits, ledger.down.payload_bits, ledger.setup.payload_bits) == (8 * 70_700, 8 * 5, 0)
-    assert (ledger.up.frames, ledger.down.frames, ledger.setup.frames) == (4, 5, 2)
+    traffic = counted(ends, 4)
+    assert {name: getattr(traffic, name).bits for name in bits} == bits
+    assert (traffic.up.payload_bits, traffic.down.payload_bits, traffic.setup.payload_bits) == (8 * 70_700, 8 * 5, 0)
+    assert (traffic.up.frames, traffic.down.frames, traffic.setup.frames) == (4, 5, 2)
 
 
 def test_the_connection_itself_is_not_counted() -> None:
     ends = ready()
     ends.say(DEVICE, m.Ping(bytes(1000)))
-    assert [end.ledgers for end in ends.of.values()] == [{}, {}]
+    assert [end.counters for end in ends.of.values()] == [{}, {}]
 
 
-def test_each_session_has_its_own_ledger() -> None:
+def test_each_session_has_its_own_counter() -> None:
     ends = ready()
     for session in (1, 2):
         ends.walk([*TO_LIFE[Life.RUNNING], *[(DEVICE, m.Draft)] * session], session)
@@ -483,22 +493,22 @@ def test_dropped_frames_crossed_the_link_too() -> None:
 
 
 def test_a_settled_session_leaves_nothing_behind() -> None:
-    """A ledger that was taken out does not come back with frames that were late."""
+    """A traffic that was taken out does not come back with frames that were late."""
     ends = ready().walk(TO_LIFE[Life.RUNNING], session=1)
     late = [ends.of[DEVICE].send(SAMPLES[kind], 1) for kind in (m.Draft, m.Cancel)]
     ends.of[CLOUD].send(SAMPLES[m.Closed], 1)
-    ends.of[CLOUD].ledgers.pop(1)
+    ends.of[CLOUD].counters.pop(1)
     assert [ends.of[CLOUD].receive(frame) for frame in late] == [[], []]
-    assert ends.of[CLOUD].ledgers == {}
+    assert ends.of[CLOUD].counters == {}
 
 
 @pytest.mark.parametrize("frame", [b"", b"\xff", frame_of(m.CommonReady), frame_of(m.Verdict, 1), bytes(9000)])
 def test_a_refused_frame_changes_nothing(frame: bytes) -> None:
     ends = ready(Limits(frame_bytes=8000)).walk(TO_LIFE[Life.OPENING], session=1)
-    cloud, before = ends.of[CLOUD], repr(ends.of[CLOUD].ledgers)
+    cloud, before = ends.of[CLOUD], repr(ends.of[CLOUD].counters)
     with pytest.raises(ProtocolError):
         cloud.receive(frame)
-    assert (ends.agreed(), repr(cloud.ledgers)) == ((State.READY, Life.OPENING), before)
+    assert (ends.agreed(), repr(cloud.counters)) == ((State.READY, Life.OPENING), before)
 
 
 # Random walks
@@ -514,11 +524,11 @@ class Walk:
     def send(self, side: Side, kind: type, session: int) -> None:
         """What this end's table forbids must not leave it, and must change nothing."""
         end = self.ends.of[side]
-        before = (end.state, end.life(session), repr(end.ledgers))
+        before = (end.state, end.life(session), repr(end.counters))
         try:
             frame = end.send(SAMPLES[kind], session)
         except ProtocolError:
-            assert (end.state, end.life(session), repr(end.ledgers)) == before
+            assert (end.state, end.life(session), repr(end.counters)) == before
         else:
             self.on_the_way[side].append((frame, SAMPLES[kind]))
 
@@ -538,10 +548,10 @@ class Walk:
         lawful = end.state is State.READY or envelope.session == 0
         if lawful and (place, side, type(envelope.message)) in table:
             return
-        before = (end.state, end.life(envelope.session), repr(end.ledgers))
+        before = (end.state, end.life(envelope.session), repr(end.counters))
         with pytest.raises(ProtocolError):
             end.receive(frame)
-        assert (end.state, end.life(envelope.session), repr(end.ledgers)) == before
+        assert (end.state, end.life(envelope.session), repr(end.counters)) == before
 
     def settle(self) -> None:
         while any(self.on_the_way.values()):
@@ -572,7 +582,7 @@ def test_both_ends_agree_however_frames_cross(turns: list, leaver: Side | None) 
             walk.intrude(side, frame_of(kind, session))
     walk.settle()
     device, cloud = (walk.ends.of[side] for side in Side)
-    assert device.ledgers == cloud.ledgers
+    assert device.counters == cloud.counters
     for session in range(1, 6):
         assert walk.ends.agreed(session)[0] is State.READY
     if leaver is not None:

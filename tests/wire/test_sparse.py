@@ -1,4 +1,4 @@
-"""Sparse laws on the wire: what was rounded is read again, each has one spelling, nothing else is read (METHODS 2, TSLT)."""
+"""Sparse probs on the wire: what was rounded is read again, each has one spelling, nothing else is read (METHODS 2, TSLT)."""
 
 import sys
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from antiphon.errors import ProtocolError, UsageError
 from antiphon.vocabulary import bits_for
 from antiphon.wire.packing import Reader, Writer
 from antiphon.wire.sparse import SparseCodec, form_of
-from support.random_laws import large
+from support.random_distributions import large
 
 FORMS = [("delta", 8), ("delta", 16), ("delta", 32), ("plain", 8), ("plain", 16), ("plain", 32), ("tight", 8), ("tight", 16)]
 EACH = pytest.mark.parametrize(("form", "bits"), FORMS, ids=[f"{form}-{bits}" for form, bits in FORMS])
@@ -25,32 +25,32 @@ def codec(form: str, bits: int, size: int = SIZE) -> SparseCodec:
     return SparseCodec(size, ratios_of(bits), form)
 
 
-def written(laws: Sequence[Probs], form: str, bits: int, size: int = SIZE) -> bytes:
+def written(distributions: Sequence[Probs], form: str, bits: int, size: int = SIZE) -> bytes:
     writer = Writer()
-    codec(form, bits, size).write(writer, laws)
+    codec(form, bits, size).write(writer, distributions)
     return writer.finish()
 
 
 def read(payload: bytes, count: int, form: str, bits: int, size: int = SIZE) -> list[Probs]:
     reader = Reader(payload)
-    laws = codec(form, bits, size).read(reader, count)
+    distributions = codec(form, bits, size).read(reader, count)
     reader.finish()
-    return laws
+    return distributions
 
 
 @st.composite
-def some_laws(draw: st.DrawFn, bits: int, size: int, most: int = 4) -> list[Probs]:
-    """Laws as a device sends them: few tokens or many, anywhere, one of them the likeliest, rounded."""
-    laws = []
+def some_distributions(draw: st.DrawFn, bits: int, size: int, most: int = 4) -> list[Probs]:
+    """Distributions as a device sends them: few tokens or many, anywhere, one of them the likeliest, rounded."""
+    distributions = []
     for _ in range(draw(st.integers(0, most))):
         count = draw(st.one_of(st.integers(1, min(size, 6)), st.integers(1, size)))
         random = np.random.default_rng(draw(st.integers(0, 2**32)))
-        law = np.zeros(size)
-        law[random.choice(size, count, replace=False)] = random.dirichlet(
+        distribution = np.zeros(size)
+        distribution[random.choice(size, count, replace=False)] = random.dirichlet(
             np.full(count, draw(st.sampled_from([0.1, 1.0, 50.0])))
         )
-        laws.append(quantise_ratios(ratios_of(bits))(law / law.sum()))
-    return laws
+        distributions.append(quantise_ratios(ratios_of(bits))(distribution / distribution.sum()))
+    return distributions
 
 
 # What is sent is what was sampled.
@@ -59,44 +59,44 @@ def some_laws(draw: st.DrawFn, bits: int, size: int, most: int = 4) -> list[Prob
 @EACH
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), size=st.sampled_from([2, 3, 17, 128, 300, 5000]), before=st.integers(0, 9))
-def test_laws_are_read_as_they_were_sampled(data: st.DataObject, size: int, before: int, form: str, bits: int) -> None:
+def test_distributions_are_read_as_they_were_sampled(data: st.DataObject, size: int, before: int, form: str, bits: int) -> None:
     """To the last bit, for the two ends must compute the same residual; behind whatever stands before them."""
-    laws = data.draw(some_laws(bits, size))
+    distributions = data.draw(some_distributions(bits, size))
     writer = Writer()
     writer.number(2**before - 1, before)
-    codec(form, bits, size).write(writer, laws)
+    codec(form, bits, size).write(writer, distributions)
     reader = Reader(writer.finish())
     assert reader.number(before, 2**before, "what stands before") == 2**before - 1
-    found = codec(form, bits, size).read(reader, len(laws))
+    found = codec(form, bits, size).read(reader, len(distributions))
     reader.finish()
-    assert [law.tobytes() for law in found] == [law.tobytes() for law in laws]
+    assert [distribution.tobytes() for distribution in found] == [distribution.tobytes() for distribution in distributions]
 
 
 @EACH
 @pytest.mark.parametrize("size", [2, 3, 256, 257])
 def test_one_token_and_all_of_them(size: int, form: str, bits: int) -> None:
-    laws = [one_hot(0, size), one_hot(size - 1, size), np.full(size, 1 / size)]
-    rounded = [quantise_ratios(ratios_of(bits))(law) for law in laws]
-    assert [np.count_nonzero(law) for law in rounded] == [1, 1, size]
+    distributions = [one_hot(0, size), one_hot(size - 1, size), np.full(size, 1 / size)]
+    rounded = [quantise_ratios(ratios_of(bits))(distribution) for distribution in distributions]
+    assert [np.count_nonzero(distribution) for distribution in rounded] == [1, 1, size]
     found = read(written(rounded, form, bits, size), 3, form, bits, size)
-    assert [law.tobytes() for law in found] == [law.tobytes() for law in rounded]
+    assert [distribution.tobytes() for distribution in found] == [distribution.tobytes() for distribution in rounded]
 
 
 @EACH
 def test_a_vocabulary_of_one_token(form: str, bits: int) -> None:
-    law = one_hot(0, 1)
-    assert read(written([law], form, bits, 1), 1, form, bits, 1)[0].tolist() == [1.0]
+    distribution = one_hot(0, 1)
+    assert read(written([distribution], form, bits, 1), 1, form, bits, 1)[0].tolist() == [1.0]
 
 
 @EACH
 @pytest.mark.parametrize("keep", [{"top_k": 1}, {"top_k": 320}, {"top_k": 3200}, {"top_p": 0.95}], ids=str)
-def test_laws_over_a_real_vocabulary(keep: dict, form: str, bits: int) -> None:
-    law = quantise_ratios(ratios_of(bits))(truncated(large(0.02, tokens=49_152), **keep))
-    found = read(written([law, law], form, bits, len(law)), 2, form, bits, len(law))
-    assert [other.tobytes() for other in found] == [law.tobytes()] * 2
+def test_distributions_over_a_real_vocabulary(keep: dict, form: str, bits: int) -> None:
+    distribution = quantise_ratios(ratios_of(bits))(truncated(large(0.02, tokens=49_152), **keep))
+    found = read(written([distribution, distribution], form, bits, len(distribution)), 2, form, bits, len(distribution))
+    assert [other.tobytes() for other in found] == [distribution.tobytes()] * 2
 
 
-def test_no_laws_are_no_bytes() -> None:
+def test_no_distributions_are_no_bytes() -> None:
     for form, bits in FORMS:
         assert written([], form, bits) == b""
         assert read(b"", 0, form, bits) == []
@@ -106,10 +106,10 @@ def test_no_laws_are_no_bytes() -> None:
 
 
 def ramp(numbers: Sequence[int], size: int) -> Probs:
-    """A law on these tokens, rounded to 8 bits."""
-    law = np.zeros(size)
-    law[list(numbers)] = 1 / (1 + np.arange(len(numbers)))
-    return quantise_ratios(ratios_of(8))(law / law.sum())
+    """A distribution on these tokens, rounded to 8 bits."""
+    distribution = np.zeros(size)
+    distribution[list(numbers)] = 1 / (1 + np.arange(len(numbers)))
+    return quantise_ratios(ratios_of(8))(distribution / distribution.sum())
 
 
 @pytest.mark.parametrize(
@@ -119,15 +119,15 @@ def ramp(numbers: Sequence[int], size: int) -> Probs:
 def test_the_bytes_of_a_gap(gap: int, size: int, first: bool) -> None:
     """Seven bits a byte; before the first token as between two."""
     tokens = [gap] if first else [3, 4 + gap]
-    law = ramp(tokens, 2**22)
-    payload = written([law], "delta", 8, len(law))
+    distribution = ramp(tokens, 2**22)
+    payload = written([distribution], "delta", 8, len(distribution))
     head, codes, others = 3, len(tokens), len(tokens) - 1
     assert len(payload) == head + others + size + codes  # a count of 22 bits, a byte for the gap before 3
-    assert read(payload, 1, "delta", 8, len(law))[0].tobytes() == law.tobytes()
+    assert read(payload, 1, "delta", 8, len(distribution))[0].tobytes() == distribution.tobytes()
 
 
-def sizes_of_varints(law: Probs) -> int:
-    gaps = np.diff(np.flatnonzero(law), prepend=-1) - 1
+def sizes_of_varints(distribution: Probs) -> int:
+    gaps = np.diff(np.flatnonzero(distribution), prepend=-1) - 1
     return sum(max(1, (int(gap).bit_length() + 6) // 7) for gap in gaps)
 
 
@@ -135,32 +135,33 @@ def sizes_of_varints(law: Probs) -> int:
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), size=st.sampled_from([2, 128, 300, 40_000]))
 def test_delta_and_plain_take_what_they_say(data: st.DataObject, size: int, bits: int) -> None:
-    """A count; varints, or numbers in full; codes. Each law begins on a byte boundary, for the one before ends with codes."""
-    laws = data.draw(some_laws(bits, size))
-    kept = [np.count_nonzero(law) for law in laws]
+    """A count; varints, or numbers in full; codes. Each probs begins on a byte boundary, for the one before ends with codes."""
+    distributions = data.draw(some_distributions(bits, size))
+    kept = [np.count_nonzero(distribution) for distribution in distributions]
     delta = sum(
-        (bits_for(size) + 7) // 8 + sizes_of_varints(law) + count * bits // 8 for law, count in zip(laws, kept, strict=True)
+        (bits_for(size) + 7) // 8 + sizes_of_varints(distribution) + count * bits // 8
+        for distribution, count in zip(distributions, kept, strict=True)
     )
     plain = sum((bits_for(size) * (1 + count) + 7) // 8 + count * bits // 8 for count in kept)
-    assert len(written(laws, "delta", bits, size)) == delta
-    assert len(written(laws, "plain", bits, size)) == plain
+    assert len(written(distributions, "delta", bits, size)) == delta
+    assert len(written(distributions, "plain", bits, size)) == plain
 
 
 def like_a_model(size: int, seed: int) -> Probs:
-    """A law of the shape of a language model's: Zipf's, over ranks that are not quite the order of ids."""
+    """A distribution of the shape of a language model's: Zipf's, over ranks that are not quite the order of ids."""
     random = np.random.default_rng(seed)
     scores = -1.2 * np.log(np.arange(1, size + 1)) + random.normal(0, 1.5, size)
     ranks = np.argsort(np.arange(size) * np.exp(random.normal(0, 1.5, size)))
-    law = np.empty(size)
-    law[ranks] = np.exp(scores)
-    return law / law.sum()
+    distribution = np.empty(size)
+    distribution[ranks] = np.exp(scores)
+    return distribution / distribution.sum()
 
 
 @pytest.mark.parametrize("bits", [8, 16])
 @pytest.mark.parametrize("top_k", [32, 320])
 def test_tight_is_smaller_than_delta_is_smaller_than_plain(top_k: int, bits: int) -> None:
-    laws = [quantise_ratios(ratios_of(bits))(truncated(like_a_model(30_000, seed), top_k)) for seed in range(3)]
-    tight, delta, plain = (len(written(laws, form, bits, 30_000)) for form in ("tight", "delta", "plain"))
+    distributions = [quantise_ratios(ratios_of(bits))(truncated(like_a_model(30_000, seed), top_k)) for seed in range(3)]
+    tight, delta, plain = (len(written(distributions, form, bits, 30_000)) for form in ("tight", "delta", "plain"))
     assert tight < 0.9 * delta
     assert delta < plain
 
@@ -181,8 +182,8 @@ def test_a_library_that_is_missing_is_named_with_its_remedy(monkeypatch: pytest.
     with pytest.raises(UsageError) as caught:
         codec("tight", 8)
     assert str(caught.value) == "wire tight needs a library that is not installed: pip install 'antiphon[tight]'"
-    law = ramp([1, 2], SIZE)
-    assert read(written([law], "delta", 8), 1, "delta", 8)[0].tobytes() == law.tobytes()
+    distribution = ramp([1, 2], SIZE)
+    assert read(written([distribution], "delta", 8), 1, "delta", 8)[0].tobytes() == distribution.tobytes()
 
 
 # What no device sends.
@@ -199,10 +200,10 @@ def spelled(*parts: tuple[int, int] | bytes) -> bytes:
     return writer.finish()
 
 
-ASCENDING = f"a draft law does not list tokens below {SIZE} in ascending order"
-ZERO = "a draft law lists a token of probability 0"
-NO_LARGEST = "a draft law is no distribution: the largest is not 1"
-NO_FLOATS = "a draft law is no distribution: they are negative, not finite, or the largest is not 1"
+ASCENDING = f"a draft distribution does not list tokens below {SIZE} in ascending order"
+ZERO = "a draft distribution lists a token of probability 0"
+NO_LARGEST = "a draft distribution is no distribution: the largest is not 1"
+NO_FLOATS = "a draft distribution is no distribution: they are negative, not finite, or the largest is not 1"
 LARGE_GAP = "a gap between tokens is larger than any vocabulary"
 LONG_GAP = "a gap between tokens is written in more bytes than it needs"
 SHORT, LONG = "the payload is shorter than its message says", "the payload is longer than its message says"
@@ -220,8 +221,8 @@ def floats(*values: float) -> bytes:
         ("plain", 8, spelled((2, 9), (1, 9), (0, 9), (7, 9), b"\0\1\2"), "out-of-range", ASCENDING),
         ("plain", 8, spelled((0, 9), (300, 9), b"\0"), "out-of-range", ASCENDING),
         ("plain", 8, spelled((0, 9), (511, 9), b"\0"), "out-of-range", ASCENDING),
-        ("plain", 8, spelled((300, 9)), "out-of-range", "the tokens of a draft law is 300, but must be below 300"),
-        ("delta", 8, spelled((300, 9)), "out-of-range", "the tokens of a draft law is 300, but must be below 300"),
+        ("plain", 8, spelled((300, 9)), "out-of-range", "the tokens of a draft distribution is 300, but must be below 300"),
+        ("delta", 8, spelled((300, 9)), "out-of-range", "the tokens of a draft distribution is 300, but must be below 300"),
         ("delta", 8, spelled((0, 9), b"\xac\x02", b"\0"), "out-of-range", ASCENDING),
         ("delta", 8, spelled((1, 9), b"\xaa\x02\x01", b"\0\1"), "out-of-range", ASCENDING),
         ("delta", 8, spelled((0, 9), b"\xff\xff\xff\x7f", b"\0"), "out-of-range", ASCENDING),
@@ -246,12 +247,12 @@ def floats(*values: float) -> bytes:
         ("delta", 8, spelled((0, 9), b"\1", b"\0", b"\0"), "bad-frame", LONG),
         ("plain", 8, spelled((0, 9), (5, 9), b"\0", b"\0"), "bad-frame", LONG),
         ("delta", 8, spelled((0, 9), (1, 1), b"\1", b"\0"), "bad-frame", "the payload has padding that is not zero"),
-        ("tight", 8, b"", "bad-frame", "packed draft laws are not what their tokens and codes come to"),
+        ("tight", 8, b"", "bad-frame", "packed draft distributions are not what their tokens and codes come to"),
         ("tight", 8, b"\0\0\0", "bad-frame", "the payload ends within an element of its array"),
         ("tight", 8, b"\0" * 5, "bad-frame", "the payload ends within an element of its array"),
     ],
 )
-def test_a_law_that_no_device_sends(form: str, bits: int, payload: bytes, code: str, sentence: str) -> None:
+def test_a_distribution_that_no_device_sends(form: str, bits: int, payload: bytes, code: str, sentence: str) -> None:
     """300 tokens take nine bits: a number may be too large, a gap may lead beyond the last token."""
     with pytest.raises(ProtocolError) as caught:
         read(payload, 1, form, bits)
@@ -260,23 +261,23 @@ def test_a_law_that_no_device_sends(form: str, bits: int, payload: bytes, code: 
 
 
 def assert_one_spelling(payload: bytes, count: int, form: str, bits: int, size: int) -> None:
-    """A ProtocolError, or laws of which these bytes are the only spelling."""
+    """A ProtocolError, or distributions of which these bytes are the only spelling."""
     try:
-        laws = read(payload, count, form, bits, size)
+        distributions = read(payload, count, form, bits, size)
     except ProtocolError:
         return
-    assert len(laws) == count
-    for law in laws:
-        assert law.shape == (size,)
-        assert law.sum() == pytest.approx(1)
-        assert (law >= 0).all()
-    assert written(laws, form, bits, size) == payload
+    assert len(distributions) == count
+    for distribution in distributions:
+        assert distribution.shape == (size,)
+        assert distribution.sum() == pytest.approx(1)
+        assert (distribution >= 0).all()
+    assert written(distributions, form, bits, size) == payload
 
 
 def assert_refused(payload: bytes, count: int, form: str, bits: int, size: int) -> None:
     """A ProtocolError. Not always of `tight`: what an entropy coder reads need not end where the bytes do.
 
-    But then these are other laws, which would have been written so; a peer may send any laws.
+    But then these are other distributions, which would have been written so; a peer may send any distributions.
     """
     if form == "tight":
         assert_one_spelling(payload, count, form, bits, size)
@@ -289,35 +290,35 @@ def assert_refused(payload: bytes, count: int, form: str, bits: int, size: int) 
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_every_truncation_is_refused(data: st.DataObject, form: str, bits: int) -> None:
-    laws = data.draw(some_laws(bits, 40, most=2))
-    payload = written(laws, form, bits, 40)
+    distributions = data.draw(some_distributions(bits, 40, most=2))
+    payload = written(distributions, form, bits, 40)
     for size in range(len(payload)):
-        assert_refused(payload[:size], len(laws), form, bits, 40)
+        assert_refused(payload[:size], len(distributions), form, bits, 40)
 
 
 @EACH
 @settings(max_examples=30, deadline=None)
 @given(data=st.data(), more=st.binary(min_size=1, max_size=9))
 def test_what_is_left_over_is_refused(data: st.DataObject, more: bytes, form: str, bits: int) -> None:
-    laws = data.draw(some_laws(bits, 40))
-    assert_refused(written(laws, form, bits, 40) + more, len(laws), form, bits, 40)
+    distributions = data.draw(some_distributions(bits, 40))
+    assert_refused(written(distributions, form, bits, 40) + more, len(distributions), form, bits, 40)
 
 
 @EACH
 @settings(max_examples=30, deadline=None)
 @given(data=st.data(), by=st.sampled_from([-1, 1]))
-def test_another_number_of_laws_is_refused(data: st.DataObject, by: int, form: str, bits: int) -> None:
-    laws = data.draw(some_laws(bits, 40))
-    assume(laws)
-    assert_refused(written(laws, form, bits, 40), len(laws) + by, form, bits, 40)
+def test_another_number_of_distributions_is_refused(data: st.DataObject, by: int, form: str, bits: int) -> None:
+    distributions = data.draw(some_distributions(bits, 40))
+    assume(distributions)
+    assert_refused(written(distributions, form, bits, 40), len(distributions) + by, form, bits, 40)
 
 
 @EACH
-def test_an_altered_byte_is_seen_or_is_another_law(form: str, bits: int) -> None:
+def test_an_altered_byte_is_seen_or_is_another_distribution(form: str, bits: int) -> None:
     """Every byte, to several others: what is read must be what these bytes say, in the only way to say it."""
     size, ratios = 500, ratios_of(bits)
-    laws = [quantise_ratios(ratios)(truncated(like_a_model(size, seed), 9)) for seed in range(2)]
-    payload = written(laws, form, bits, size)
+    distributions = [quantise_ratios(ratios)(truncated(like_a_model(size, seed), 9)) for seed in range(2)]
+    payload = written(distributions, form, bits, size)
     for place in range(len(payload)):
         for change in (1, 2, 16, 128, 255):
             altered = bytearray(payload)
@@ -344,7 +345,7 @@ def test_any_bytes(payload: bytes, count: int, size: int, form: str, bits: int) 
 
 @EACH
 def test_few_bytes_cannot_ask_for_much_work(form: str, bits: int) -> None:
-    """A peer may claim any count; what is done for it stays within a pass over the vocabulary a law."""
+    """A peer may claim any count; what is done for it stays within a pass over the vocabulary a distribution."""
     size = 2**18
     for payload in (
         b"\xff" * 400,

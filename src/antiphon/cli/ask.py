@@ -46,7 +46,7 @@ def ask(
     disclosure: Annotated[
         str, typer.Option(help="ids: scores are asked for by token; push: never, the next --chunk comes instead.")
     ] = "ids",
-    ledger: Annotated[
+    disclosure_log: Annotated[
         Path | None, typer.Option(help="Add a line of JSON to this file for every frame that leaves, before it does.")
     ] = None,
     kept: Annotated[int | None, _shown("2", "Passages that each end keeps.")] = None,
@@ -71,7 +71,9 @@ def ask(
     gate: Annotated[str | None, _shown("1.0", "kappa: 1 is exact, below it tokens are guessed; or off.")] = None,
     realign: Annotated[str | None, _shown("soft", "soft: where drafts differ; hard: after a timeout too.")] = None,
     neither: Annotated[str | None, _shown("dense", "A token that is no end's draft: dense; or local, the paper's.")] = None,
-    packing: Annotated[str | None, _shown("dense", "dragon: dense, or topp, which cuts off the tail of a law.")] = None,
+    packing: Annotated[
+        str | None, _shown("dense", "dragon: dense, or topp, which cuts off the tail of a distribution.")
+    ] = None,
     packing_top_p: Annotated[float | None, _shown("0.9", "dragon: the mass that --packing topp leaves.")] = None,
     max_tokens: int = _REQUEST.max_tokens,
     temperature: Temperature = _GREEDY.temperature,
@@ -106,7 +108,7 @@ def ask(
     request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed)
     own_model = None if model is None else ModelConfig(model, context, threads)
     search = SearchOptions(temperature=weight_temperature)
-    config = MixingConfig(tuple(cloud or ()), own_model, library, library_key_file, ledger, embedder, search)
+    config = MixingConfig(tuple(cloud or ()), own_model, library, library_key_file, disclosure_log, embedder, search)
     figures = asyncio.run(answer(request, config, plain))
     typer.echo(summary(figures), err=True)
     if as_json:

@@ -12,7 +12,7 @@ from antiphon.device.answer import Result
 from antiphon.device.assembly import Mixing, MixingConfig, mixing
 from antiphon.methods import MIXTURES
 from antiphon.methods.effects import Kind
-from antiphon.methods.mixture.device import MixingDevice
+from antiphon.methods.mixture.device import MixtureDevice
 from antiphon.models.base import Model
 
 HERE = "device"
@@ -86,7 +86,7 @@ def _sources(request: Request, ends: Mixing, result: Result) -> dict[str, Any]:
     ]
     masses = {} if looked is None else {HERE: looked.log_mass}
     masses |= {url: said.log_mass for url, said in ends.found.items()}
-    weighed = issubclass(MIXTURES[request.method].device, MixingDevice)
+    weighed = issubclass(MIXTURES[request.method].device, MixtureDevice)
     weights = dict(zip(masses, weights_of(list(masses.values())), strict=True)) if weighed else {}
     counts = {url: ends.found[url].passages if url in ends.found else None for url in ends.clouds}
     left_out = {HERE: looked.left_out if looked else 0} | {url: said.left_out for url, said in ends.found.items()}

@@ -44,16 +44,16 @@ def generate(
     precision: Precision = CHAIN.precision,
     candidates: Annotated[str, typer.Option(help="xcosd-e: candidates a message, or auto.")] = "auto",
     iterations: Annotated[int, typer.Option(help="xcosd-e: messages of candidates at most.")] = CHAIN.iterations,
-    truncate: Annotated[str, typer.Option(help="tslt: the part of a draft law that is kept: k=320, p=0.95 or off.")] = (
-        TREE.truncate
-    ),
-    wire: Annotated[str, typer.Option(help="tslt: how draft laws are packed: delta, plain or tight.")] = TREE.wire,
+    truncate: Annotated[
+        str, typer.Option(help="tslt: the part of a draft distribution that is kept: k=320, p=0.95 or off.")
+    ] = (TREE.truncate),
+    wire: Annotated[str, typer.Option(help="tslt: how draft distributions are packed: delta, plain or tight.")] = TREE.wire,
     expansion: Annotated[str, typer.Option(help="coupled-tree, tslt-tree: children of each node by depth.")] = TREE.expansion,
     replacement: Annotated[bool, typer.Option(help="tslt-tree: draw children with replacement.")] = TREE.replacement,
     uncertain: Annotated[float, typer.Option(help="u-hlm: share of other draws from which a draft counts as uncertain.")] = (
         _HLM.uncertain
     ),
-    kept: Annotated[int, typer.Option(help="cu-hlm: tokens of a draft law that are sent.")] = _HLM.kept,
+    kept: Annotated[int, typer.Option(help="cu-hlm: tokens of a draft distribution that are sent.")] = _HLM.kept,
     max_tokens: int = _REQUEST.max_tokens,
     temperature: Temperature = _SAMPLING.temperature,
     top_p: float = _SAMPLING.top_p,

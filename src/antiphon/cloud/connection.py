@@ -11,7 +11,7 @@ from antiphon import __version__
 from antiphon.cloud.records import Record, Records, is_recorded
 from antiphon.cloud.service import Answering, Cloud, failure_code
 from antiphon.cloud.told import told
-from antiphon.config import Patience
+from antiphon.config import Timeouts
 from antiphon.core.distributions import Logits
 from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, LinkError, ProtocolError
@@ -39,12 +39,12 @@ class CloudConnection:
         self,
         cloud: Cloud,
         transport: Transport,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
         ready: Callable[[], None] = lambda: None,
     ) -> None:
         """`ready` is called once the handshake is done."""
         self._cloud, self._transport, self._ready = cloud, transport, ready
-        self._patience = patience or Patience()
+        self._timeouts = timeouts or Timeouts()
         self._now = asyncio.get_running_loop().time
         self._wire = WireSession(Side.CLOUD, cloud.limits, now=self._now(), header=header_bytes)
         self._common: CommonVocabulary | None = None
@@ -69,7 +69,7 @@ class CloudConnection:
     async def leave(self, reason: str) -> None:
         """Say goodbye, if the device listens; `serve` then ends."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._patience.close):
+            async with asyncio.timeout(self._timeouts.close):
                 await self._send_if_up(m.Goodbye(reason))
         await self._transport.close(reason)
 
@@ -220,7 +220,7 @@ class CloudConnection:
         if host.answering is not None and is_recorded(host.answering.method):
             self._records.keep(host.session, host.record)
         self._hosts.pop(host.session, None)
-        self._wire.ledgers.pop(host.session, None)
+        self._wire.counters.pop(host.session, None)
 
 
 class _Yielding:

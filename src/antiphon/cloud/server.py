@@ -20,7 +20,7 @@ from antiphon.cloud.doors import Doors, raise_descriptors
 from antiphon.cloud.health import Health, State
 from antiphon.cloud.service import Cloud
 from antiphon.cloud.sockets import EXTENSION, DeviceSocket, DoorConfig
-from antiphon.config import Patience, ServeConfig
+from antiphon.config import ServeConfig, Timeouts
 from antiphon.errors import LinkError, ProtocolError, UsageError
 from antiphon.models.base import public_name
 
@@ -31,11 +31,11 @@ WAITING = 1024
 class ServerTransport:
     """The server's end of a WebSocket."""
 
-    def __init__(self, socket: WebSocket, device: DeviceSocket, patience: Patience) -> None:
-        self._socket, self._device, self._patience = socket, device, patience
+    def __init__(self, socket: WebSocket, device: DeviceSocket, timeouts: Timeouts) -> None:
+        self._socket, self._device, self._timeouts = socket, device, timeouts
 
     async def send(self, frame: bytes) -> None:
-        """Send one binary message. A device that takes nothing is lost after a while (see `Pulse`), and this raises then."""
+        """Send one binary message. A device that takes nothing is lost after a while (see `Liveness`), and this raises then."""
         try:
             await self._socket.send_bytes(frame)
         except (WebSocketDisconnect, RuntimeError) as error:
@@ -60,7 +60,7 @@ class ServerTransport:
         if WebSocketState.DISCONNECTED in states:
             return
         try:
-            async with asyncio.timeout(self._patience.close):
+            async with asyncio.timeout(self._timeouts.close):
                 await self._socket.close(reason=reason[:100])
         except TimeoutError:
             self._device.dismiss()
@@ -74,9 +74,9 @@ class ServerTransport:
 class Application:
     """The ASGI application of one cloud; `app` is what a server runs."""
 
-    def __init__(self, cloud: Cloud, patience: Patience | None = None) -> None:
+    def __init__(self, cloud: Cloud, timeouts: Timeouts | None = None) -> None:
         self.cloud = cloud
-        self._patience = patience or Patience()
+        self._timeouts = timeouts or Timeouts()
         self._health = Health(cloud)
         self._connections: set[CloudConnection] = set()
         routes = [WebSocketRoute("/", self._websocket), Route("/health", self._answer_health)]
@@ -90,8 +90,8 @@ class Application:
     async def _websocket(self, socket: WebSocket) -> None:
         device: DeviceSocket = socket.scope["extensions"][EXTENSION]
         await socket.accept()
-        transport = ServerTransport(socket, device, self._patience)
-        connection = CloudConnection(self.cloud, transport, self._patience, device.ready)
+        transport = ServerTransport(socket, device, self._timeouts)
+        connection = CloudConnection(self.cloud, transport, self._timeouts, device.ready)
         device.has_sessions = lambda: connection.at_work
         self._connections.add(connection)
         try:
@@ -155,7 +155,7 @@ def address(listener: socket.socket) -> str:
 def server_of(cloud: Cloud, config: ServeConfig | None = None) -> uvicorn.Server:
     """A server of this cloud, ready to `serve(sockets=[listener])`; `should_exit` stops it."""
     config = config or ServeConfig()
-    application = Application(cloud, config.patience)
+    application = Application(cloud, config.timeouts)
     return _Server(DoorConfig(application.app, Doors(config), cloud.limits), application)
 
 

@@ -14,7 +14,7 @@ from websockets.http11 import Request
 
 from antiphon.cloud.doors import ACCEPTED_AT_ONCE, FULL, Doors, foreign_page
 from antiphon.config import Limits
-from antiphon.transport.liveness import Pulse
+from antiphon.transport.liveness import Liveness
 from antiphon.wire.session import SMALL_FRAME_BYTES
 
 EXTENSION = "antiphon.socket"
@@ -39,7 +39,7 @@ class DoorConfig(uvicorn.Config):
             ws=DeviceSocket,
             ws_max_size=2 * min(SMALL_FRAME_BYTES, limits.frame_bytes),  # until it is ready
             ws_per_message_deflate=False,
-            ws_ping_interval=None,  # a `Pulse` takes a frame that is partly here for a sign
+            ws_ping_interval=None,  # a `Liveness` takes a frame that is partly here for a sign
             log_level="warning",
             access_log=False,
             lifespan="off",
@@ -56,7 +56,7 @@ class Arrival(H11Protocol):
         super().connection_made(transport)
         self._doors = cast(DoorConfig, self.config).doors
         self._upgraded, self._admitted = False, self._doors.admit(self)
-        seconds = self._doors.config.patience.arrive
+        seconds = self._doors.config.timeouts.arrive
         if not self._admitted:
             seconds = self._refuse()
         self._timer = self.loop.call_later(seconds, self._due)
@@ -102,7 +102,7 @@ class Arrival(H11Protocol):
 
     def _due(self) -> None:
         if self.at_work:
-            self._timer = self.loop.call_later(self._doors.config.patience.arrive, self._due)
+            self._timer = self.loop.call_later(self._doors.config.timeouts.arrive, self._due)
         else:
             self.dismiss()
 
@@ -115,10 +115,10 @@ class DeviceSocket(WebSocketsSansIOProtocol):
         super().connection_made(transport)
         config = cast(DoorConfig, self.config)
         self._doors, self._frame_bytes = config.doors, config.frame_bytes
-        self.close_timeout = self._doors.config.patience.close
+        self.close_timeout = self._doors.config.timeouts.close
         self.why_lost, self._begun = "it went away", 0
         self.has_sessions: Callable[[], bool] = lambda: False  # until the application says how to tell
-        self._pulse = Pulse(self.transport, self._doors.config.patience.lost, self._ping, self._lost)
+        self._pulse = Liveness(self.transport, self._doors.config.timeouts.lost, self._ping, self._lost)
         former = self.transport.get_protocol()
         if isinstance(former, Arrival):
             self._doors.become(former, self)

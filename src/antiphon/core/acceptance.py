@@ -20,13 +20,13 @@ def accepts(stream: Stream, target_prob: float, draft_prob: float) -> bool:
 
 
 def accept_child(
-    stream: Stream, target_probs: Probs, law: Probs, drawn: Sequence[int], *, replacement: bool
+    stream: Stream, target_probs: Probs, distribution: Probs, drawn: Sequence[int], *, replacement: bool
 ) -> tuple[int | None, Probs]:
-    """Test siblings in the order in which they were drawn from `law`: the place of the first that stands, or None.
+    """Test siblings in the order in which they were drawn from `distribution`: the place of the first that stands, or None.
 
-    With it the law of the token if none stands: the residual after all of them (METHODS 2, token tree).
+    With it the distribution of the token if none stands: the residual after all of them (METHODS 2, token tree).
     """
-    rest, left = target_probs, law
+    rest, left = target_probs, distribution
     for place, number in enumerate(drawn):
         if accepts(stream, float(rest[number]), float(left[number])):
             return place, rest
@@ -36,15 +36,15 @@ def accept_child(
     return None, rest
 
 
-def _without(law: Probs, number: int) -> Probs:
-    rest = without(law, number)
+def _without(distribution: Probs, number: int) -> Probs:
+    rest = without(distribution, number)
     if rest is None:
-        raise ValueError("a sibling was drawn from a law that has no more tokens")
+        raise ValueError("a sibling was drawn from a distribution that has no more tokens")
     return rest
 
 
 def residual(target_probs: Probs, draft_probs: Probs) -> Probs:
-    """The law of the token after a rejection: max(target - draft, 0), normalised; shape of `target_probs`.
+    """The distribution of the token after a rejection: max(target - draft, 0), normalised; shape of `target_probs`.
 
     `draft_probs` may be shorter (the common vocabulary comes first). If rounding leaves nothing, the target itself.
     """
@@ -55,31 +55,31 @@ def residual(target_probs: Probs, draft_probs: Probs) -> Probs:
     return rest / mass if mass > 0 else target_probs
 
 
-def acceptance_rate(target: Probs, law: Probs, count: int, *, replacement: bool) -> float:
+def acceptance_rate(target: Probs, distribution: Probs, count: int, *, replacement: bool) -> float:
     """The probability that one of `count` children is accepted, in closed form.
 
-    Both laws may have different lengths; the shorter one counts as 0 beyond its end. With replacement it takes `count` steps
-    (TSLT section 4.3); without, a sum over the children that can be drawn first, so it is for small counts.
+    Both distributions may have different lengths; the shorter one counts as 0 beyond its end. With replacement it takes `count`
+    steps (TSLT section 4.3); without, a sum over the children that can be drawn first, so it is for small counts.
     """
-    size = max(len(target), len(law))
-    padded = np.pad(target, (0, size - len(target))), np.pad(law, (0, size - len(law)))
+    size = max(len(target), len(distribution))
+    padded = np.pad(target, (0, size - len(target))), np.pad(distribution, (0, size - len(distribution)))
     return _rate_with(*padded, count) if replacement else _rate_without(*padded, count)
 
 
-def _rate_with(target: Probs, law: Probs, count: int) -> float:
+def _rate_with(target: Probs, distribution: Probs, count: int) -> float:
     missed, rest = 1.0, target
     for _ in range(count):
-        missed *= 1.0 - float(np.minimum(rest, law).sum())
-        rest = residual(rest, law)
+        missed *= 1.0 - float(np.minimum(rest, distribution).sum())
+        rest = residual(rest, distribution)
     return 1.0 - missed
 
 
-def _rate_without(target: Probs, law: Probs, count: int) -> float:
-    accepted = float(np.minimum(target, law).sum())
+def _rate_without(target: Probs, distribution: Probs, count: int) -> float:
+    accepted = float(np.minimum(target, distribution).sum())
     if count == 1:
         return accepted
-    rest = residual(target, law)
-    for number in np.flatnonzero(law > target).tolist():
-        if (left := without(law, number)) is not None:
-            accepted += float(law[number] - target[number]) * _rate_without(rest, left, count - 1)
+    rest = residual(target, distribution)
+    for number in np.flatnonzero(distribution > target).tolist():
+        if (left := without(distribution, number)) is not None:
+            accepted += float(distribution[number] - target[number]) * _rate_without(rest, left, count - 1)
     return accepted

@@ -6,7 +6,7 @@ second: while a draft brings more than the pace would bring in the same time, dr
 does so as soon as it does not. (A pace that is measured while this rule is followed settles at the best that it can reach:
 Dinkelbach's method for the largest ratio.)
 
-How likely a draft stands is told by the entropy of the law that it was drawn from, learned as the answer goes.
+How likely a draft stands is told by the entropy of the distribution that it was drawn from, learned as the answer goes.
 """
 
 from bisect import bisect
@@ -33,8 +33,8 @@ fall costs. And where the most drafts always pay a shorter round is needed, once
 
 DOUBT = 0.1
 """Weight of the belief that drafts, and falls, cost no time in the cloud and on the link, in squared drafts (falls): a fifth of
-what two rounds tell that differ by one. With more, a fall that is dear, as where a whole law is sent down after it, is paid for
-too often before that is believed."""
+what two rounds tell that differ by one. With more, a fall that is dear, as where a whole distribution is sent down after it, is
+paid for too often before that is believed."""
 
 IDLE = 8
 """Rounds without a draft, at least, before one is drafted to learn whether it pays now."""
@@ -68,7 +68,7 @@ class Acceptance:
         return (sum(self._stood) + 2.0) / (sum(self._tested) + 3.0)
 
     def of(self, entropy: float) -> float:
-        """The chance of a draft whose law has this entropy."""
+        """The chance of a draft whose distribution has this entropy."""
         place = bisect(EDGES, entropy)
         return (self._stood[place] + 4.0 * self.overall) / (self._tested[place] + 4.0)
 

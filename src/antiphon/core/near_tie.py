@@ -15,7 +15,7 @@ MOST = 8.0
 """Logits; more is no noise of any kind."""
 _LEAST = 2.0**-13
 _DIRECTIONS = ((1, -1, -1), (1, -1, 0), (1, -1, 1))
-"""How the wanted token moves, the other one, and all the rest: with them up the other one drops out of a truncated law."""
+"""How the wanted token moves, the other one, and all the rest: with them up the other one drops out of truncated probs."""
 
 
 def farthest(first: Logits, second: Logits) -> float:

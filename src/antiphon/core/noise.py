@@ -1,8 +1,8 @@
 """Noise that both ends know, so that the same token wins on both as often as can be (METHODS 3, coupled drafting).
 
-For every answer position and every token there is an exponential number E, the same on both ends. The token of a law p is the
-one with the smallest E / p: a *race*, which token x wins with probability p(x). Two similar laws mostly have the same winner,
-and nobody needs to send a probability to find out.
+For every answer position and every token there is an exponential number E, the same on both ends. The token of a distribution p
+is the one with the smallest E / p: a *race*, which token x wins with probability p(x). Two similar distributions mostly have
+the same winner, and nobody needs to send a probability to find out.
 
 The number of a token hangs on the key of the answer, the position, and the id that the cloud's model has for the token, on
 nothing else: a device that knows few of the tokens has the same numbers for those. It takes operations on 32 bits alone

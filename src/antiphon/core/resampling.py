@@ -1,6 +1,7 @@
 """The token after a rejection, drawn by two ends that each know half (METHODS 2; X-CoSD section 3).
 
-The device knows the draft law p over the common vocabulary C (the first numbers of the wire order), the cloud the target q.
+The device knows the draft distribution p over the common vocabulary C (the first numbers of the wire order), the cloud the
+target q.
 
 *Hybrid resampling* (HR): the cloud sends q *lumped*, the values on C and the mass outside it as one value more. The device
 draws from the residual max(q - p, 0) of that; if the lump is drawn, the token is a spare that the cloud drew from q outside C.
@@ -17,7 +18,7 @@ from antiphon.core.rounding import Quantise, Ratios
 
 
 def lumped(target_probs: Probs, size: int) -> Probs:
-    """The law on the first `size` tokens, and everything else as one value more: shape (size + 1,)."""
+    """The distribution on the first `size` tokens, and everything else as one value more: shape (size + 1,)."""
     return np.append(target_probs[:size], target_probs[size:].sum())
 
 
@@ -25,27 +26,27 @@ def quantise_lumped(size: int, ratios: Ratios) -> Quantise:
     """The quantiser of a target that crosses lumped: outside C every value moves by the same factor."""
 
     def quantise(probs: Probs) -> Probs:
-        law = lumped(probs, size)
-        rounded = ratios.probs(ratios.codes(law))
-        factor = rounded[-1] / law[-1] if law[-1] > 0 else 0.0
+        distribution = lumped(probs, size)
+        rounded = ratios.probs(ratios.codes(distribution))
+        factor = rounded[-1] / distribution[-1] if distribution[-1] > 0 else 0.0
         return np.concatenate([rounded[:-1], probs[size:] * factor])
 
     return quantise
 
 
-def spare_law(target_probs: Probs, size: int) -> Probs:
-    """The law of a token outside C, given that it is one: shape (tokens - size,)."""
+def spare_distribution(target_probs: Probs, size: int) -> Probs:
+    """The distribution of a token outside C, given that it is one: shape (tokens - size,)."""
     outside = target_probs[size:].copy()
     outside /= outside.sum()
     return outside
 
 
-def candidate_law(target_probs: Probs, rejected: int) -> Probs:
+def candidate_distribution(target_probs: Probs, rejected: int) -> Probs:
     """The target without the draft that was rejected, shape of `target_probs`."""
-    law = target_probs.copy()
-    law[rejected] = 0.0
-    law /= law.sum()
-    return law
+    distribution = target_probs.copy()
+    distribution[rejected] = 0.0
+    distribution /= distribution.sum()
+    return distribution
 
 
 def chance_to_round_up(units: float) -> float:
@@ -76,7 +77,7 @@ class CandidateCount:
 
     A candidate passes with probability a = TV(p, q) / (1 - q(x)), at least the `floor` (p(x) - q(x)) / (1 - q(x)), which the
     cloud knows. The rest of the way, g in a = floor + (1 - floor) g, is estimated from outcomes, and taken to vary from place
-    to place as a beta law of SPREAD trials: where candidates failed before, more are sent.
+    to place as a beta distribution of SPREAD trials: where candidates failed before, more are sent.
 
     passed, tested: what it knows of outcomes. With `usual_floor` both ends can keep the same estimate.
     """

@@ -1,8 +1,9 @@
-"""What a wire can carry: laws are rounded before anyone draws from them (METHODS 0, "what is sent is what was sampled").
+"""What a wire can carry: probs are rounded before anyone draws from them (METHODS 0, "what is sent is what was sampled").
 
-*Fixed point* is for draft laws of which single values cross: every value is exact on the wire, and they sum to exactly 1.
-*Ratios* to the largest value, as logarithms or as float32, are for laws that cross whole. Rounding a rounded law again gives
-the same codes, so both ends hold one law, whichever of them rounded it.
+*Fixed point* is for draft distributions of which single values cross: every value is exact on the wire, and they sum to exactly
+1.
+*Ratios* to the largest value, as logarithms or as float32, are for distributions that cross whole. Rounding a rounded
+distribution again gives the same codes, so both ends hold one distribution, whichever of them rounded it.
 """
 
 import math
@@ -29,8 +30,8 @@ def fixed_point(probs: Probs, bits: int) -> NDArray[np.int64]:
     """Round to multiples of 1 / (2^bits - 1) that sum to exactly 1: int64 counts, shape (tokens,), sum 2^bits - 1.
 
     The cumulated sum is rounded, so each count is within 1 of its exact value, and a probability of 0 stays 0. Every count
-    fits in `bits` bits, a point mass too. So the sum and every single value are exact on the wire: the law that is sampled is
-    the law that was sent.
+    fits in `bits` bits, a point mass too. So the sum and every single value are exact on the wire: the distribution that is
+    sampled is the distribution that was sent.
     """
     total = float(2**bits - 1)
     cumulated = np.cumsum(probs)
@@ -51,7 +52,7 @@ def quantise_fixed(bits: int) -> Quantise:
 
 
 class Ratios(Protocol):
-    """A code for the ratios of a law's values to the largest of them, which is 1."""
+    """A code for the ratios of a distribution's values to the largest of them, which is 1."""
 
     @property
     def bits(self) -> int:
@@ -69,11 +70,11 @@ class Ratios(Protocol):
         ...
 
     def codes(self, probs: Probs) -> NDArray[Any]:
-        """The codes of a law, shape (tokens,)."""
+        """The codes of a distribution, shape (tokens,)."""
         ...
 
     def probs(self, codes: NDArray[Any]) -> Probs:
-        """The law that codes stand for, normalised in float64. Raises ValueError if they stand for none."""
+        """The distribution that codes stand for, normalised in float64. Raises ValueError if they stand for none."""
         ...
 
 
@@ -81,9 +82,9 @@ class Ratios(Protocol):
 class LogRatios:
     """Logarithms: of 2^bits codes, code c is the ratio 2^(-octaves c / (2^bits - 2)), the last is 0; so are smaller ratios.
 
-    A ratio moves by at most e^(step / 2), so the law by at most step / 4 + tokens * 2^-octaves in total variation: 1.1e-4 for
-    262,144 tokens at 16 bits, 0.011 at 8 bits besides what is cut off. (Half floats would lose everything below 6e-8, which is
-    a lot of such a vocabulary.)
+    A ratio moves by at most e^(step / 2), so the distribution by at most step / 4 + tokens * 2^-octaves in total variation:
+    1.1e-4 for 262,144 tokens at 16 bits, 0.011 at 8 bits besides what is cut off. (Half floats would lose everything below
+    6e-8, which is a lot of such a vocabulary.)
     """
 
     bits: int = 16
@@ -114,7 +115,7 @@ class LogRatios:
         return codes
 
     def probs(self, codes: NDArray[Any]) -> Probs:
-        """The law of these codes; the largest value must have code 0."""
+        """The distribution of these codes; the largest value must have code 0."""
         if not len(codes) or codes.min() != 0:
             raise ValueError("the largest is not 1")
         probs: Probs = _ratios_of_log_codes(self)[codes]
@@ -131,7 +132,7 @@ def _ratios_of_log_codes(code: LogRatios) -> Probs:
 
 
 class FloatRatios:
-    """float32 ratios: within 2^-24 of the law, in total variation."""
+    """float32 ratios: within 2^-24 of the distribution, in total variation."""
 
     bits = 32
     dtype = "<f4"
@@ -143,7 +144,7 @@ class FloatRatios:
         return ratios
 
     def probs(self, codes: NDArray[Any]) -> Probs:
-        """The law of these ratios; none may be negative or not finite, and the largest must be 1."""
+        """The distribution of these ratios; none may be negative or not finite, and the largest must be 1."""
         if not len(codes) or not np.isfinite(codes).all() or codes.min() < 0 or codes.max() != 1:
             raise ValueError("they are negative, not finite, or the largest is not 1")
         probs = codes.astype(np.float64)
@@ -152,11 +153,11 @@ class FloatRatios:
 
 
 def ratios_of(precision: int) -> Ratios:
-    """The code of a law at `precision` bits: 8, 16 or 32."""
+    """The code of a distribution at `precision` bits: 8, 16 or 32."""
     codes: dict[int, Ratios] = {8: LogRatios(8, 16), 16: LogRatios(16, 40), 32: FloatRatios()}
     return codes[precision]
 
 
 def quantise_ratios(ratios: Ratios) -> Quantise:
-    """The quantiser of a law that crosses in this code."""
+    """The quantiser of a distribution that crosses in this code."""
     return lambda probs: ratios.probs(ratios.codes(probs))

@@ -16,14 +16,14 @@ ROOT = -1
 class TokenTree:
     """A tree of drafted tokens.
 
-    numbers, parents: by node. draws: for each node that was expanded, and ROOT, its children in the order of drawing. laws: for
-    each of them the law that the first child was drawn from.
+    numbers, parents: by node. draws: for each node that was expanded, and ROOT, its children in the order of drawing.
+    distributions: for each of them the distribution that the first child was drawn from.
     """
 
     numbers: list[int] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
     draws: dict[int, list[int]] = field(default_factory=dict)
-    laws: dict[int, Probs] = field(default_factory=dict)
+    distributions: dict[int, Probs] = field(default_factory=dict)
 
     def expand(self, node: int, drawn: list[int]) -> list[int]:
         """Give `node` the children that were drawn, by number; returns the nodes that are new."""
@@ -67,19 +67,19 @@ class TokenTree:
         return [self.numbers[step] for step in self.path(node)]
 
 
-def without(law: Probs, number: int) -> Probs | None:
-    """The law given that it is not `number`, normalised; None if nothing is left."""
-    rest = law.copy()
+def without(distribution: Probs, number: int) -> Probs | None:
+    """The distribution given that it is not `number`, normalised; None if nothing is left."""
+    rest = distribution.copy()
     rest[number] = 0.0
     mass = rest.sum()
     return rest / mass if mass > 0 else None
 
 
-def draw_children(stream: Stream, law: Probs, count: int, *, replacement: bool) -> list[int]:
-    """Draw `count` tokens, with or without replacement; fewer if the law has no more."""
+def draw_children(stream: Stream, distribution: Probs, count: int, *, replacement: bool) -> list[int]:
+    """Draw `count` tokens, with or without replacement; fewer if the distribution has no more."""
     drawn: list[int] = []
-    rest: Probs | None = law
+    rest: Probs | None = distribution
     while rest is not None and len(drawn) < count:
         drawn.append(stream.categorical(rest))
-        rest = law if replacement else without(rest, drawn[-1])
+        rest = distribution if replacement else without(rest, drawn[-1])
     return drawn

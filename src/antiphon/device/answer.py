@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from antiphon.device.emission import Arrival
+from antiphon.device.emission import Emission
 from antiphon.device.text import TextStream, bytes_of
 from antiphon.methods.closed_forms import Bits, Work
 from antiphon.methods.effects import Consulted, Emit, Emitted, Exchanged, Finish, Kind
@@ -14,7 +14,7 @@ from antiphon.methods.outcome import by_level, sets_of_siblings
 from antiphon.retrieval.context import Looked
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Closed
-from antiphon.wire.session import Ledger
+from antiphon.wire.session import TrafficCounter
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Answer:
         """How often it went on after the link was lost."""
         self.exchanged = Exchanged()
         self.started = started
-        self.arrivals: list[Arrival] = []
+        self.emissions: list[Emission] = []
         self._common = common
         self._stream = TextStream(stop)
         self._last = Kind.LOCAL
@@ -59,7 +59,7 @@ class Answer:
         self.exact = emit.exact if self.exact is None else self.exact and emit.exact is not False
         kinds = tuple(token.kind for token in emit.tokens)
         self.crossed.update(kinds)
-        self.arrivals.append(Arrival(now, kinds, emit.exchanged.drafted, emit.tested, emit.consulted))
+        self.emissions.append(Emission(now, kinds, emit.exchanged.drafted, emit.tested, emit.consulted))
         pieces = [piece for token in emit.tokens for piece in self._take(token)]
         if self.stopped:
             self._trim()
@@ -95,9 +95,9 @@ class Answer:
         begins = accumulate(map(len, pieces[:-1]), initial=0)
         kept = sum(begin < size for begin in begins)
         del self.numbers[kept:]
-        for index, arrival in enumerate(self.arrivals):
-            self.arrivals[index] = arrival.first(kept)
-            kept -= len(self.arrivals[index].kinds)
+        for index, emission in enumerate(self.emissions):
+            self.emissions[index] = emission.first(kept)
+            kept -= len(self.emissions[index].kinds)
 
     def _show(self, data: bytes, kind: Kind, *, final: bool = False) -> list[Piece]:
         text = self._stream.feed(data, final=final)
@@ -112,18 +112,20 @@ class Answer:
     @property
     def kinds(self) -> Counter[Kind]:
         """Where they came from."""
-        return Counter(kind for arrival in self.arrivals for kind in arrival.kinds)
+        return Counter(kind for emission in self.emissions for kind in emission.kinds)
 
     @property
     def consulted(self) -> list[Consulted]:
         """What steps of a mixture took, those of a stop string included."""
-        return [arrival.consulted for arrival in self.arrivals if arrival.consulted is not None]
+        return [emission.consulted for emission in self.emissions if emission.consulted is not None]
 
     @property
     def decided(self) -> int:
         """Tokens of a mixture that evidence decided."""
         return sum(
-            arrival.consulted is not None and arrival.consulted.effort is not None for arrival in self.arrivals if arrival.kinds
+            emission.consulted is not None and emission.consulted.effort is not None
+            for emission in self.emissions
+            if emission.kinds
         )
 
     @property
@@ -138,11 +140,11 @@ class Answer:
 
     def acceptance_by_depth(self) -> list[tuple[int, int]]:
         """At the first, second, ... level of a round: how many drafts stood, and how many were tested."""
-        return by_level([arrival.tested for arrival in self.arrivals])
+        return by_level([emission.tested for emission in self.emissions])
 
     def sets_of_siblings(self) -> tuple[int, int]:
         """Of how many sets of siblings one stood, and how many were tested."""
-        return sets_of_siblings([arrival.tested for arrival in self.arrivals])
+        return sets_of_siblings([emission.tested for emission in self.emissions])
 
     def intervals(self) -> list[float]:
         """Seconds between tokens that follow each other; those of one round arrive together, 0 apart."""
@@ -150,7 +152,7 @@ class Answer:
         return [after - before for before, after in pairwise(times)]
 
     def _times(self) -> list[float]:
-        return [arrival.time for arrival in self.arrivals for _ in arrival.kinds]
+        return [emission.time for emission in self.emissions for _ in emission.kinds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ class Result:
     answer: Answer
     token_ids: tuple[int, ...]
     seed: int
-    ledger: Ledger
+    traffic: TrafficCounter
     closed: Closed | None
     prompt_tokens: int | None
     closed_form: Bits | None = None
@@ -213,7 +215,7 @@ class Result:
     @property
     def costs_known(self) -> bool:
         """Whether the cloud told what it all cost. It does at the end of a session, so not where one was lost."""
-        opened = self.ledger.setup.frames > 0
+        opened = self.traffic.setup.frames > 0
         return not opened or (self.closed is not None and not self.answer.resumed)
 
     @property
@@ -246,9 +248,13 @@ class Result:
             "sibling_acceptance_rate": _share(*self.answer.sets_of_siblings()),
             "acceptance_by_depth": [stood / tested for stood, tested in self.answer.acceptance_by_depth()],
             "candidates": exchanged.candidates,
-            "entries_per_draft_law": exchanged.entries / exchanged.draft_laws if exchanged.draft_laws else None,
-            "cut_mass_per_draft_law": exchanged.cut / exchanged.draft_laws if exchanged.draft_laws else None,
-            "target_laws": exchanged.laws,
+            "entries_per_draft_distribution": exchanged.entries / exchanged.draft_distributions
+            if exchanged.draft_distributions
+            else None,
+            "cut_mass_per_draft_distribution": exchanged.cut / exchanged.draft_distributions
+            if exchanged.draft_distributions
+            else None,
+            "target_distributions": exchanged.distributions,
             "rounding_tv": self.closed.rounding if self.closed and self.costs_known else None,
             "cloud_passes_per_token": self._per_token(self.passes) if self.costs_known else None,
             "cloud_ms_per_token": self._per_token(self.compute_ms) if self.costs_known else None,
@@ -276,14 +282,14 @@ class Result:
 
     def _bits(self) -> dict[str, object]:
         figures: dict[str, object] = {}
-        for name, traffic in (("uplink", self.ledger.up), ("downlink", self.ledger.down)):
+        for name, traffic in (("uplink", self.traffic.up), ("downlink", self.traffic.down)):
             figures[f"{name}_bits_per_token"] = self._per_token(traffic.bits)
             figures[f"{name}_payload_bits_per_token"] = self._per_token(traffic.payload_bits)
             figures[f"{name}_framing_bits_per_token"] = self._per_token(traffic.framing_bits)
         form = self.closed_form
         figures["uplink_closed_form_bits_per_token"] = self._per_token(form.up) if form else None
         figures["downlink_closed_form_bits_per_token"] = self._per_token(form.down) if form else None
-        return {**figures, "setup_bits": self.ledger.setup.bits}
+        return {**figures, "setup_bits": self.traffic.setup.bits}
 
     def _times(self) -> dict[str, object]:
         answer, intervals = self.answer, self.answer.intervals()

@@ -1,4 +1,4 @@
-"""What a method needs, opened and closed together: a device, its library and its ledger, a connection to each cloud."""
+"""What a method needs, opened and closed together: a device, its library and its disclosure log, a connection to each cloud."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from antiphon.config import ModelConfig
 from antiphon.device.connection import Connection, connect
-from antiphon.device.disclosure_log import Disclosure, disclosing
+from antiphon.device.disclosure_log import DisclosureLog, disclosure_log
 from antiphon.device.generate import Device, require_clouds
 from antiphon.errors import UsageError
 from antiphon.methods import METHODS, MIXTURES, find
@@ -43,7 +43,7 @@ async def using(method: str, url: str | None, config: ModelConfig | None) -> Asy
 
 @dataclass(frozen=True, slots=True)
 class MixingConfig:
-    """Where documents are mixed: addresses of clouds, the device's model, its library with the file of its key, its ledger.
+    """Where documents are mixed: addresses of clouds, the device's model, its library with its key's file, its disclosure log.
 
     embedder: a folder as of `OnnxEmbedder`, to search by vectors too. search: how passages are ranked and weighed.
     """
@@ -52,7 +52,7 @@ class MixingConfig:
     model: ModelConfig | None
     library: str | None
     key_file: Path | None = None
-    ledger: Path | None = None
+    disclosure_log: Path | None = None
     embedder: Path | None = None
     search: SearchOptions | None = None
 
@@ -75,7 +75,7 @@ class Mixing:
 async def mixing(name: str, config: MixingConfig) -> AsyncIterator[Mixing]:
     """What the method of this name needs to mix documents. Raises one of `antiphon.errors`.
 
-    Nothing leaves before the device has its library, its model, and a ledger that can be written if one is wanted.
+    Nothing leaves before the device has its library, its model, and a disclosure log that can be written if one is wanted.
     """
     method = _mixture(name)
     clouds = _clouds(method, config.clouds)
@@ -87,22 +87,22 @@ async def mixing(name: str, config: MixingConfig) -> AsyncIterator[Mixing]:
         key_file, embedder, threads = config.key_file, config.embedder, config.model.threads
         opened = open_library(config.library, key_file=key_file, embedder=embedder, threads=threads, options=config.search)
         library = stack.enter_context(opened)
-        ledger = stack.enter_context(disclosing(config.ledger, clouds))
+        log = stack.enter_context(disclosure_log(config.disclosure_log, clouds))
         device = Device(load(config.model), library=library)
         stack.callback(device.close)
         ends = Mixing(device, library, clouds)
         for url in clouds:
-            ends.connections.append(await stack.enter_async_context(_connected(device, url, ledger, ends.found)))
+            ends.connections.append(await stack.enter_async_context(_connected(device, url, log, ends.found)))
             _require_library(method, ends.connections[-1], url)
         yield ends
 
 
 @asynccontextmanager
 async def _connected(
-    device: Device, url: str, ledger: Disclosure | None, found: dict[str, Retrieved]
+    device: Device, url: str, log: DisclosureLog | None, found: dict[str, Retrieved]
 ) -> AsyncIterator[Connection]:
     """A connection, watched."""
-    record = None if ledger is None or device.model is None else ledger.watch(url, identity(device.model.vocabulary))
+    record = None if log is None or device.model is None else log.watch(url, identity(device.model.vocabulary))
 
     def watch(sender: Side, envelope: Envelope, frame: bytes) -> None:
         if record is not None:

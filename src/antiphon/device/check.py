@@ -90,11 +90,11 @@ class Check:
     def _numbers(self) -> str:
         if self.plain is None:
             return ""
-        laws = f"probabilities {_pair(self.plain)} token by token"
-        laws += f", {_pair(self.again)} in the answer's passes" if self.again else ""
+        distributions = f"probabilities {_pair(self.plain)} token by token"
+        distributions += f", {_pair(self.again)} in the answer's passes" if self.again else ""
         moved = f", those passes moved logits by up to {self.moved:.3g}" if self.moved is not None else ""
         shift = "no shift decides" if self.gap is None else f"a shift of {self.gap:.3g} logits decides"
-        return f"; {laws}; {shift}{moved}, a wide reading by {self.noise:.3g}"
+        return f"; {distributions}; {shift}{moved}, a wide reading by {self.noise:.3g}"
 
 
 def require_checkable(request: Request) -> None:
@@ -137,7 +137,7 @@ async def _asked(connection: Connection, request: Request, question: Question) -
     session = await connection.open(opening)
     await drive_session(half.run(), session)
     closed = await session.closed()
-    session.ledger()
+    session.traffic()
     return half.reply, closed
 
 

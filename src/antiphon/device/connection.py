@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 
 from antiphon import __version__, shown
 from antiphon.cache import read_cached, write_cached
-from antiphon.config import Limits, Patience
+from antiphon.config import Limits, Timeouts
 from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, LinkError, ProtocolError, RemoteError
 from antiphon.models.base import Model, public_name
@@ -17,7 +17,7 @@ from antiphon.transport.frames import Inbox, Transport, next_within
 from antiphon.transport.websocket import dial, header_bytes
 from antiphon.vocabulary import MAX_BYTES, CommonVocabulary, Vocabulary, common_vocabulary, identity
 from antiphon.wire import messages as m
-from antiphon.wire.session import Ledger, Life, Received, Side, WireSession
+from antiphon.wire.session import Life, Received, Side, TrafficCounter, WireSession
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class DeviceSession:
 
         Raises what went wrong instead: RemoteError, LinkError, ProtocolError; a cloud that does not get on is lost.
         """
-        stalled = self._connection.patience.stalled
+        stalled = self._connection.timeouts.stalled
         item = await next_within(self._inbox, stalled if within is None else within)
         if item is None and within is None:
             raise self._connection.lose(LinkError(f"the cloud sent nothing for this answer in {stalled:g} s"))
@@ -116,7 +116,7 @@ class DeviceSession:
         """Tell the cloud to stop, if it has not, nor left. Raises LinkError if it takes nothing any more."""
         if not self._wire.closed and self._wire.life(self.number) in (Life.OPENING, Life.RUNNING):
             try:
-                async with asyncio.timeout(self._connection.patience.close):
+                async with asyncio.timeout(self._connection.timeouts.close):
                     await self.send(m.Cancel())
             except TimeoutError as error:
                 raise LinkError("the cloud takes nothing any more") from error
@@ -131,9 +131,9 @@ class DeviceSession:
             raise LinkError(f"the cloud did not close the session within {CLOSE_SECONDS:.0f} s") from error
         return message
 
-    def ledger(self) -> Ledger:
+    def traffic(self) -> TrafficCounter:
         """What crossed the link for this session; asked for once, at its end."""
-        return self._wire.ledgers.pop(self.number, Ledger())
+        return self._wire.counters.pop(self.number, TrafficCounter())
 
 
 class Connection:
@@ -146,9 +146,9 @@ class Connection:
         worker: Worker,
         mend_seconds: float = MEND_SECONDS,
         watch: Watch = lambda sender, envelope, frame: None,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
     ) -> None:
-        self.patience = patience or Patience()
+        self.timeouts = timeouts or Timeouts()
         self.welcome: m.Welcome
         self.common: CommonVocabulary
         self.wire: WireSession
@@ -223,7 +223,7 @@ class Connection:
         self._pinged += 1
         data = self._pinged.to_bytes(8, "little").ljust(size, b"\0")[:size]
         answered = self._pings[data] = asyncio.get_running_loop().create_future()
-        started, seconds = self._now(), self.patience.lost
+        started, seconds = self._now(), self.timeouts.lost
         try:
             async with asyncio.timeout(seconds):
                 await self.send(m.Ping(data))
@@ -242,7 +242,7 @@ class Connection:
     async def close(self) -> None:
         """Say goodbye and end the link; a cloud that does not listen is left without."""
         with suppress(LinkError, ProtocolError, RemoteError, TimeoutError):
-            async with asyncio.timeout(self.patience.close):
+            async with asyncio.timeout(self.timeouts.close):
                 await self.send(m.Goodbye("done"))
         await self._leave()
 
@@ -410,12 +410,12 @@ async def connect(
     model: Model | None,
     worker: Worker,
     watch: Watch = lambda sender, envelope, frame: None,
-    patience: Patience | None = None,
+    timeouts: Timeouts | None = None,
 ) -> Connection:
     """A greeted connection to the cloud at `url`. `model` is the device's own, if it has one."""
-    patience = patience or Patience()
-    dialled = partial(dial, url, Limits().frame_bytes, patience)
-    connection = Connection(dialled, model, worker, watch=watch, patience=patience)
+    timeouts = timeouts or Timeouts()
+    dialled = partial(dial, url, Limits().frame_bytes, timeouts)
+    connection = Connection(dialled, model, worker, watch=watch, timeouts=timeouts)
     await connection.establish()
     return connection
 

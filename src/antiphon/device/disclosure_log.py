@@ -1,4 +1,4 @@
-"""What leaves the device, byte for byte: a ledger of JSON lines for the documents' owner (METHODS 4, "Beyond the paper" c).
+"""What leaves the device, byte for byte: JSON lines for the documents' owner (METHODS 4, "Beyond the paper" c).
 
 A line is written before its frame leaves, so the file never lacks what was sent; where it cannot be written, nothing is sent.
 The lines of an answer stand between one that names its clouds and one with the sums.
@@ -33,8 +33,8 @@ def utc() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-class Disclosure:
-    """A ledger. write: takes a line, and raises to keep its frame on the device. clock: gives the time of a line."""
+class DisclosureLog:
+    """A disclosure log. write: takes a line, and raises to keep its frame on the device. clock: gives the time of a line."""
 
     def __init__(self, write: Callable[[str], None], clouds: Sequence[str], clock: Callable[[], str] = utc) -> None:
         self._write, self._clock = write, clock
@@ -119,17 +119,17 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def disclosing(path: Path | None, clouds: Sequence[str]) -> Iterator[Disclosure | None]:
-    """A ledger at the end of a file that only its owner may read; None without a path. Raises UsageError."""
+def disclosure_log(path: Path | None, clouds: Sequence[str]) -> Iterator[DisclosureLog | None]:
+    """A disclosure log at the end of a file that only its owner may read; None without a path. Raises UsageError."""
     if path is None:
         yield None
         return
     with _opened(path) as file:
-        ledger = Disclosure(partial(_append, file, path), clouds)
+        log = DisclosureLog(partial(_append, file, path), clouds)
         try:
-            yield ledger
+            yield log
         finally:
-            ledger.end()
+            log.end()
 
 
 def _opened(path: Path) -> FileIO:
@@ -151,4 +151,6 @@ def _append(file: FileIO, path: Path, line: str) -> None:
 
 def _unwritable(path: Path, error: Exception) -> UsageError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return UsageError(f"the ledger {path} cannot be written ({reason.lower()}); without it nothing is sent: name another file")
+    return UsageError(
+        f"the disclosure log {path} cannot be written ({reason.lower()}); without it nothing is sent: name another file"
+    )

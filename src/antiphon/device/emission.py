@@ -7,7 +7,7 @@ from antiphon.methods.outcome import UNTESTED, Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class Emission:
     """Tokens that were committed together: when, where each came from, and the drafts that were sent and tested for them."""
 
     time: float
@@ -16,6 +16,6 @@ class Arrival:
     tested: Outcome = UNTESTED
     consulted: Consulted | None = None
 
-    def first(self, count: int) -> "Arrival":
+    def first(self, count: int) -> "Emission":
         """What is left of it where only so many of its tokens count."""
         return replace(self, kinds=self.kinds[:count], tested=self.tested.first(count))

@@ -25,7 +25,7 @@ from antiphon.models.chat import prompt_ids
 from antiphon.retrieval.context import Looked, context, look
 from antiphon.retrieval.index import Index
 from antiphon.vocabulary import CommonVocabulary, identity
-from antiphon.wire.session import Ledger
+from antiphon.wire.session import TrafficCounter
 
 log = logging.getLogger(__name__)
 
@@ -81,11 +81,11 @@ class Device:
         async with self._side(method, request, common, seed) as side:
             writing = Writing(method, request, seed, side, Answer(common, request.stop, now()))
             finish = await writing.run(connection, Host(self.worker, writing.answer, show))
-        answer, ledger = writing.answer, writing.ledger
+        answer, traffic = writing.answer, writing.traffic
         token_ids = tuple(common.cloud_ids[answer.numbers].tolist())
         form = method.bits(answer.work(), common, request.options) if method.bits else None
         closed, prompt_tokens = writing.closed, writing.prompt_tokens
-        result = Result(method.name, method.exact, finish, answer, token_ids, seed, ledger, closed, prompt_tokens, form)
+        result = Result(method.name, method.exact, finish, answer, token_ids, seed, traffic, closed, prompt_tokens, form)
         return replace(result, session=writing.session)
 
     async def _mixed(
@@ -97,8 +97,8 @@ class Device:
             mixture = Mixture(method, request, seed, side)
             finish = await mixture.run(connections, Host(self.worker, answer, show))
         token_ids = tuple(common.cloud_ids[answer.numbers].tolist())
-        closed, prompt_tokens, ledger = mixture.closed, mixture.prompt_tokens, mixture.ledger
-        result = Result(method.name, method.exact, finish, answer, token_ids, seed, ledger, closed, prompt_tokens)
+        closed, prompt_tokens, traffic = mixture.closed, mixture.prompt_tokens, mixture.traffic
+        result = Result(method.name, method.exact, finish, answer, token_ids, seed, traffic, closed, prompt_tokens)
         return replace(result, looked=looked)
 
     async def _alone(self, method: Method, request: Request, seed: int, show: Show) -> Result:
@@ -110,7 +110,7 @@ class Device:
             answer = Answer(common, request.stop, now())
             finish = await run_half(method.device(side, request.options).run(), Host(self.worker, answer, show))
         token_ids = tuple(answer.numbers)
-        return Result(method.name, method.exact, finish, answer, token_ids, seed, Ledger(), None, None, looked=looked)
+        return Result(method.name, method.exact, finish, answer, token_ids, seed, TrafficCounter(), None, None, looked=looked)
 
     @asynccontextmanager
     async def _side(

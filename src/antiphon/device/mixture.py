@@ -12,14 +12,14 @@ from antiphon.errors import LinkError, ProtocolError
 from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.effects import Finish
 from antiphon.wire.messages import Closed
-from antiphon.wire.session import Ledger
+from antiphon.wire.session import TrafficCounter
 
 
 class Mixture:
     """One answer under way. A cloud that is lost on the way is gone for this answer; the device goes on without it."""
 
     def __init__(self, method: Method, request: Request, seed: int, side: DeviceSide) -> None:
-        self.ledger = Ledger()
+        self.traffic = TrafficCounter()
         self.closed: Closed | None = None
         self.prompt_tokens: int | None = None
         self._method, self._request, self._seed, self._side = method, request, seed, side
@@ -58,7 +58,7 @@ class Mixture:
                     words += [arrived] if isinstance(arrived, Closed) else []
         self.closed = _together(words) if words and len(words) == len(host.sessions) else None
         for session in host.sessions:
-            self.ledger += session.ledger()
+            self.traffic += session.traffic()
         self.prompt_tokens = host.sessions[0].prompt_tokens if host.sessions else None
 
 

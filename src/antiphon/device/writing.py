@@ -13,7 +13,7 @@ from antiphon.errors import LinkError, ProtocolError, RemoteError
 from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.effects import Finish, Half
 from antiphon.wire.messages import Closed, Open
-from antiphon.wire.session import Ledger
+from antiphon.wire.session import TrafficCounter
 
 IN_VAIN = 10
 """Losses without a new token between them, after which an answer is given up."""
@@ -24,7 +24,7 @@ class Writing:
 
     def __init__(self, method: Method, request: Request, seed: int, side: DeviceSide, answer: Answer) -> None:
         self.answer = answer
-        self.ledger = Ledger()
+        self.traffic = TrafficCounter()
         self.closed: Closed | None = None
         self.prompt_tokens: int | None = None
         self.session = 0
@@ -77,7 +77,7 @@ class Writing:
             finish = await _run_over(session, self._method.device(self._side, self._request.options).run(), host)
             self.closed = await session.closed()
         finally:
-            self.ledger += session.ledger()
+            self.traffic += session.traffic()
             self.prompt_tokens = self.prompt_tokens or session.prompt_tokens
         return finish
 

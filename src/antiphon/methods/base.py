@@ -84,7 +84,7 @@ class Memory:
     """What a device half leaves to the next one of the same answer, should the link be lost (METHODS 3, resuming).
 
     round: what was drawn for the round under way, of the method's own kind; None between rounds. It is done again with that:
-    whether a link breaks can hang on what the round brings, so dividing a round anew would change the law. lengths:
+    whether a link breaks can hang on what the round brings, so dividing a round anew would change the distribution. lengths:
     the rule of how far to draft. learned: what else the method has learned, of its own kind; as it was when the round began.
     """
 
@@ -150,8 +150,8 @@ class CloudHalf(Protocol):
 class Method:
     """A method: its promise and its two halves.
 
-    exact: the emitted tokens have the cloud model's own law. drafts: it needs a model on the device. cloud: None if the
-    device works alone. options: the dataclass of its options; its defaults are the method's. bits: the closed form of what
+    exact: the emitted tokens have the cloud model's own distribution. drafts: it needs a model on the device. cloud: None if
+    the device works alone. options: the dataclass of its options; its defaults are the method's. bits: the closed form of what
     crosses the link, if there is one. coupled: with the same seed it writes the very tokens of `cloud`, at any temperature.
     mixes: both ends look into their libraries, and the device decides; its exactness is that of the dense mixture (METHODS 4).
     one_cloud: it mixes with one cloud only; others with any number.

@@ -7,7 +7,7 @@ from antiphon.methods.effects import Step
 from antiphon.models.base import Context
 
 
-class Reading:
+class CachedContext:
     """Makes the passes of one context. The last token is always read again, for the logits after it."""
 
     def __init__(self, context: Context) -> None:

@@ -1,7 +1,7 @@
 """The closed forms of METHODS 2: the bits that a method's messages come to, to stand beside the bits that really crossed.
 
-They leave out framing, the accepted count, padding to whole bytes, and every saving (sparse laws, candidates drawn twice).
-Below, L is the bits of a token of the cloud, Lc those of a common token, b those of a probability.
+They leave out framing, the accepted count, padding to whole bytes, and every saving (sparse distributions, candidates drawn
+twice). Below, L is the bits of a token of the cloud, Lc those of a common token, b those of a probability.
 """
 
 from collections.abc import Callable
@@ -52,14 +52,14 @@ def dense_drafts(work: Work, common: CommonVocabulary, options: Any) -> Bits:
 
 
 def kept_drafts(work: Work, common: CommonVocabulary, options: Any) -> Bits:
-    """`cu-hlm`: as `u-hlm` with k (Lc + b) for a draft law."""
-    law = options.kept * (common.common_bits + options.draft_precision)
-    up = work.tested * (common.common_bits + law) + work.local * common.common_bits
+    """`cu-hlm`: as `u-hlm` with k (Lc + b) for a draft distribution."""
+    distribution = options.kept * (common.common_bits + options.draft_precision)
+    up = work.tested * (common.common_bits + distribution) + work.local * common.common_bits
     return Bits(up, _token_each(work, common))
 
 
 def sparse_drafts(work: Work, common: CommonVocabulary, options: Any) -> Bits:
-    """`tslt`: N (Lc + K (Lc + b)) up, ids and probabilities in full, L down. `tslt-tree`: the same for every node and law."""
+    """`tslt`: N (Lc + K (Lc + b)) up, ids and probabilities in full, L down. `tslt-tree`: the same for every node."""
     entries = work.exchanged.entries * (common.common_bits + options.draft_precision)
     return Bits(work.tested * common.common_bits + entries, _token_each(work, common))
 
@@ -87,9 +87,9 @@ def common_targets(work: Work, common: CommonVocabulary, options: Any) -> Bits:
 
 
 def candidates(work: Work, common: CommonVocabulary, options: Any) -> Bits:
-    """`xcosd-e`: as `dssd`, with r K (L + b) down after r messages, and a whole law where it came to that."""
+    """`xcosd-e`: as `dssd`, with r K (L + b) down after r messages, and a whole distribution where it came to that."""
     each = common.target_bits + options.draft_precision
-    down = work.exchanged.candidates * each + work.exchanged.laws * _hybrid(common, options)
+    down = work.exchanged.candidates * each + work.exchanged.distributions * _hybrid(common, options)
     return Bits(_resampled(work, common, options), down + work.bonuses * common.target_bits)
 
 

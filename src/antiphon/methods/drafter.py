@@ -16,7 +16,7 @@ from antiphon.core.draft_length import entropy
 from antiphon.core.rounding import Quantise
 from antiphon.core.tree import ROOT, TokenTree
 from antiphon.errors import CapacityError, UsageError
-from antiphon.methods.cached_context import Reading
+from antiphon.methods.cached_context import CachedContext
 from antiphon.methods.effects import Step
 from antiphon.models.base import Context, Model, spell
 from antiphon.vocabulary import CommonVocabulary
@@ -27,12 +27,12 @@ CANNOT_SPELL = "the tokenizer of %s cannot spell the prompt, so this answer has 
 NO_ROOM = "the device's context of %d tokens is full, so the rest of this answer has no drafts: give --context more"
 
 Draw = Callable[[Stream, Probs, int], list[int]]
-"""Draws so many children from a law."""
+"""Draws so many children from a distribution."""
 
 
 @dataclass(frozen=True)
 class Drafted:
-    """A drafted token: its wire number, the law over the common vocabulary that it was drawn from, and its logits."""
+    """A drafted token: its wire number, the distribution over the common vocabulary that it was drawn from, and its logits."""
 
     number: int
     probs: Probs
@@ -58,7 +58,7 @@ class Drafter:
         if common.device_ids is None:
             raise ValueError("a drafter needs the device's side of the common vocabulary")
         self._model, self._common = model, common
-        self._reading = Reading(context)
+        self._reading = CachedContext(context)
         self._places = {ROOT: ROOT}  # nodes of the last tree that were read: where they are in the context's tree
         self._device_ids = common.device_ids
         self._sampling = on_common(sampling, common)
@@ -68,25 +68,25 @@ class Drafter:
         self._told = False
 
     def warm(self, temperature: float) -> None:
-        """Draft at this temperature at least; only for a method whose answer does not depend on the draft laws."""
+        """Draft at this temperature at least; only for a method whose answer does not depend on the draft distributions."""
         self._sampling = replace(self._sampling, temperature=max(temperature, self._sampling.temperature))
 
     def draft(
         self, drafts: Sequence[Drafted], position: int, chance: Chance, quantise: Quantise
     ) -> Generator[Step, Logits, Drafted | None]:
-        """Draw the token after the committed ones, `position` of them, and after `drafts`, from its own decoded law.
+        """Draw the token after the committed ones, `position` of them, and after `drafts`, from its own decoded distribution.
 
         A full context ends drafting for good instead of the answer: it costs acceptance only. Then the answer is None.
         """
-        if (found := (yield from self.law([draft.number for draft in drafts]))) is None:
+        if (found := (yield from self.distribution([draft.number for draft in drafts]))) is None:
             return None
-        logits, law = found
-        probs = quantise(law)
+        logits, distribution = found
+        probs = quantise(distribution)
         number = chance.at(Place(position, len(drafts)), Role.DRAFT).categorical(probs)
         return Drafted(number, probs, logits)
 
-    def law(self, numbers: Sequence[int]) -> Generator[Step, Logits, tuple[Logits, Probs] | None]:
-        """The logits and the law after the committed tokens and `numbers`, over the common vocabulary; None as in `draft`."""
+    def distribution(self, numbers: Sequence[int]) -> Generator[Step, Logits, tuple[Logits, Probs] | None]:
+        """The logits and the probs after the committed tokens and `numbers`, over the common vocabulary; None as in `draft`."""
         if self.exhausted:
             return None
         try:
@@ -131,8 +131,8 @@ class Drafter:
             for node, logits in zip(parents, rows, strict=True):
                 history = [*self._history, *tree.path_numbers(node)]
                 common = on_common_logits(logits, self._device_ids)
-                tree.laws[node] = quantise(process(common, self._sampling, history))
-                layer += tree.expand(node, draw(stream, tree.laws[node], width))
+                tree.distributions[node] = quantise(process(common, self._sampling, history))
+                layer += tree.expand(node, draw(stream, tree.distributions[node], width))
             layer = [node for node in layer if not is_end(tree.numbers[node])]
             if not layer:
                 break
@@ -190,8 +190,8 @@ class Drafter:
 def on_common_logits(logits: Logits, ids: NDArray[np.integer[Any]]) -> Logits:
     """The logits of the common tokens, in their order.
 
-    Where the model rules all of them out, and nothing else is wrong with it, they are all the same: any law will do to draft
-    from, for it costs acceptance only.
+    Where the model rules all of them out, and nothing else is wrong with it, they are all the same: any distribution will do to
+    draft from, for it costs acceptance only.
     """
     common: Logits = logits[ids]
     if np.isneginf(common.max()) and np.isfinite(logits.max()):
@@ -200,7 +200,7 @@ def on_common_logits(logits: Logits, ids: NDArray[np.integer[Any]]) -> Logits:
 
 
 def on_common(sampling: SamplingParams, common: CommonVocabulary) -> SamplingParams:
-    """The same parameters for a law over the common vocabulary: biases by wire number, those of other tokens dropped.
+    """The same parameters for a distribution over the common vocabulary: biases by wire number, those of other tokens dropped.
 
     Raises UsageError for a token that the cloud's model does not have.
     """

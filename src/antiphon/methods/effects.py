@@ -121,16 +121,16 @@ class Emitted:
 
 @dataclass(slots=True)
 class Exchanged:
-    """What crossed the link for a round: drafts, round trips, candidates for a correction, whole target laws.
+    """What crossed the link for a round: drafts, round trips, candidates for a correction, whole target distributions.
 
-    Of truncated draft laws also how many, the tokens that they list, and the mass that was cut off them.
+    Of truncated draft distributions also how many, the tokens that they list, and the mass that was cut off them.
     """
 
     drafted: int = 0
     trips: int = 0
     candidates: int = 0
-    laws: int = 0
-    draft_laws: int = 0
+    distributions: int = 0
+    draft_distributions: int = 0
     entries: int = 0
     cut: float = 0.0
 

@@ -102,20 +102,20 @@ class ProbeCloud:
         self, question: Question, shares: list[float], plain: Logits, again: Logits | None, recorded: bool, noise: float
     ) -> Probed:
         seen = [self._seen(row, question) for row in (plain, plain if again is None else again)]
-        winners, laws = (seen[0][0], seen[1][0]), (seen[0][1], seen[1][1])
+        winners, distributions = (seen[0][0], seen[1][0]), (seen[0][1], seen[1][1])
         moved = 0.0 if again is None else farthest(again, plain)
         made, shift = again is not None, self._shift(question, plain)
-        return Probed(tuple(shares), winners, *laws, recorded, made, shift, moved, noise)
+        return Probed(tuple(shares), winners, *distributions, recorded, made, shift, moved, noise)
 
     def _seen(self, row: Logits, question: Question) -> tuple[int, tuple[float, float]]:
         """Who wins by these logits, and the probabilities of the candidates."""
-        law, (first, second) = self._side.verifier.law_of(row), question.candidates
-        return self._winner(row, len(question.numbers)), (float(law[first]), float(law[second]))
+        distribution, (first, second) = self._side.verifier.distribution_of(row), question.candidates
+        return self._winner(row, len(question.numbers)), (float(distribution[first]), float(distribution[second]))
 
     def _winner(self, row: Logits, position: int) -> int:
         """The token of the race that `cloud` runs; at temperature 0 the only one that is left."""
         side = self._side
-        return side.chance.race(position, side.common.cloud_ids).winner(side.verifier.law_of(row))
+        return side.chance.race(position, side.common.cloud_ids).winner(side.verifier.distribution_of(row))
 
     def _shift(self, question: Question, plain: Logits) -> float:
         """By how much logits must move for the first candidate to win."""

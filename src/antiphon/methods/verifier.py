@@ -7,7 +7,7 @@ from antiphon.config import SamplingParams
 from antiphon.core.distributions import Logits, Probs, process, total_variation
 from antiphon.core.rounding import Quantise, exactly
 from antiphon.core.tree import TokenTree
-from antiphon.methods.cached_context import Reading
+from antiphon.methods.cached_context import CachedContext
 from antiphon.methods.effects import Step
 from antiphon.models.base import Context
 from antiphon.vocabulary import CommonVocabulary
@@ -32,11 +32,11 @@ class Verifier:
         sampling: SamplingParams,
         committed: Sequence[int] = (),
     ) -> None:
-        self._reading, self._common, self._sampling = Reading(context), common, sampling
+        self._reading, self._common, self._sampling = CachedContext(context), common, sampling
         self.prompt_tokens = len(prompt)
         self._tokens = [*prompt, *common.cloud_ids[list(committed)].tolist()]  # cloud ids: the prompt and the committed tokens
         self.rounding = 0.0
-        """The largest total variation between a target law that was used and the model's own, unrounded."""
+        """The largest total variation between a target distribution that was used and the model's own, unrounded."""
 
     def warm(self, temperature: float) -> None:
         """Score at this temperature at least."""
@@ -56,13 +56,13 @@ class Verifier:
         yield self._reading.extend(self._tokens[:-1], 0)
 
     def score(self, drafts: Sequence[int], quantise: Quantise) -> Generator[Step, Logits, "Targets"]:
-        """The target laws after the committed tokens and after each draft (wire numbers)."""
+        """The target distributions after the committed tokens and after each draft (wire numbers)."""
         tokens = [*self._tokens, *self._common.cloud_ids[list(drafts)].tolist()]
         logits = yield self._reading.extend(tokens, len(drafts) + 1)
         return Targets(logits, tokens, self._common, self._sampling, self._noting(quantise))
 
     def score_next(self, gives_way: type[Message] | None) -> Generator[Step, Logits | None, "Targets | None"]:
-        """The target law after the committed tokens, unrounded; None if the pass was given up for a message of this kind."""
+        """The target probs after the committed tokens, unrounded; None if the pass was given up for a message of this kind."""
         tokens = list(self._tokens)
         logits = yield replace(self._reading.extend(tokens, 1), gives_way=gives_way)
         if logits is None:
@@ -71,7 +71,7 @@ class Verifier:
         return Targets(logits, tokens, self._common, self._sampling, exactly)
 
     def score_tree(self, tree: TokenTree, quantise: Quantise) -> Generator[Step, Logits, "TreeTargets"]:
-        """The target laws after the committed tokens and after each node of a tree."""
+        """The target distributions after the committed tokens and after each node of a tree."""
         nodes = self._common.cloud_ids[tree.numbers].tolist()
         logits = yield self._reading.tree(self._tokens, nodes, tree.parents)
         rows = logits[len(logits) - len(nodes) - 1 :]
@@ -82,8 +82,8 @@ class Verifier:
         path = self._common.cloud_ids[tree.path_numbers(node)].tolist()
         self._reading.keep([*self._tokens, *path], node)
 
-    def law_of(self, logits: Logits) -> Probs:
-        """The law after the committed tokens by these logits, float32, shape (tokens,); in the order of wire numbers."""
+    def distribution_of(self, logits: Logits) -> Probs:
+        """The probs after the committed tokens by these logits, float32, shape (tokens,); in the order of wire numbers."""
         return Targets(logits[None], self._tokens, self._common, self._sampling, exactly).probs(0)
 
     @property
@@ -131,7 +131,7 @@ class Verifier:
 
 
 class Targets:
-    """The target laws of one pass, each made when it is asked for: a rejection spares the work for the rest."""
+    """The target distributions of one pass, each made when it is asked for: a rejection spares the work for the rest."""
 
     def __init__(
         self, logits: Logits, tokens: list[int], common: CommonVocabulary, sampling: SamplingParams, quantise: Quantise
@@ -141,7 +141,7 @@ class Targets:
         self._made: dict[int, Probs] = {}
 
     def probs(self, index: int) -> Probs:
-        """The law after `index` drafts, in the order of wire numbers: float64, shape (cloud tokens,)."""
+        """The distribution after `index` drafts, in the order of wire numbers: float64, shape (cloud tokens,)."""
         if index not in self._made:
             history = self._tokens[: len(self._tokens) - len(self.logits) + 1 + index]
             probs = process(self.logits[index], self._sampling, history)
@@ -150,7 +150,7 @@ class Targets:
 
 
 class TreeTargets:
-    """The target laws of a pass over a tree, by node, each made when it is asked for."""
+    """The target distributions of a pass over a tree, by node, each made when it is asked for."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class TreeTargets:
         self._common, self._sampling, self._quantise = common, sampling, quantise
 
     def probs(self, node: int) -> Probs:
-        """The law after a node, or ROOT, in the order of wire numbers: float64, shape (cloud tokens,)."""
+        """The distribution after a node, or ROOT, in the order of wire numbers: float64, shape (cloud tokens,)."""
         path = self._common.cloud_ids[self._tree.path_numbers(node)].tolist()
         probs = process(self._logits[node + 1], self._sampling, [*self._tokens, *path])
         return self._quantise(probs[self._common.cloud_ids])

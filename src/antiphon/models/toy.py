@@ -1,8 +1,8 @@
 """Table models: tests, docs and `antiphon-lab bench overhead` need no download.
 
 A toy's next-token scores are a fixed random function of the last two tokens' bytes and of the candidate's bytes, plus noise
-of its own. So two toys with different tokenizers agree in part, as a small and a large model do, and their output laws can
-be enumerated.
+of its own. So two toys with different tokenizers agree in part, as a small and a large model do, and their output distributions
+can be enumerated.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
-"""The exact output law of real code, summed over every branch instead of sampled (METHODS 0).
+"""The exact output distribution of real code, summed over every branch instead of sampled (METHODS 0).
 
-`output_law(run)` calls `run(chance)` once for each path through its draws and adds up the probabilities of what it
+`output_distribution(run)` calls `run(chance)` once for each path through its draws and adds up the probabilities of what it
 returns. The code under test is the production code of both halves; only the source of chance is another, and it is keyed as
 production's is: asked again for a draw it gives the same one, and two draws that share a key are an error.
 """
@@ -37,7 +37,7 @@ class EnumeratingChance:
         return EnumeratingStream(self, place, role)
 
     def race(self, position: int, ids: Ids) -> "EnumeratingRace":
-        """The race at `position`; run again over the same law it has the same winners."""
+        """The race at `position`; run again over the same distribution it has the same winners."""
         return EnumeratingRace(self, position)
 
     def bernoulli(self, probability: float) -> bool:
@@ -71,7 +71,7 @@ class EnumeratingChance:
 
 
 class EnumeratingStream:
-    """Successive draws of one key. Whether a key that comes again is of the very draw is told by its law."""
+    """Successive draws of one key. Whether a key that comes again is of the very draw is told by its distribution."""
 
     def __init__(self, chance: EnumeratingChance, place: Place, role: Role) -> None:
         self._chance, self._place, self._role, self._count = chance, place, role, 0
@@ -84,13 +84,13 @@ class EnumeratingStream:
         """Branch on every index of positive probability, once."""
         return self._drawn(probs.tobytes(), lambda: self._chance.categorical(probs))
 
-    def _drawn(self, law: float | bytes, draw: Callable[[], int]) -> int:
+    def _drawn(self, distribution: float | bytes, draw: Callable[[], int]) -> int:
         key = self._place, self._role, self._count
         self._count += 1
         if key not in self._chance.drawn:
-            self._chance.drawn[key] = law, draw()
+            self._chance.drawn[key] = distribution, draw()
         known, value = self._chance.drawn[key]
-        if known != law:
+        if known != distribution:
             raise RuntimeError(f"two draws share one key: draw {key[2]} of {self._role.name} at {self._place}")
         return value
 
@@ -98,14 +98,15 @@ class EnumeratingStream:
 class EnumeratingRace:
     """A race whose winners are branches.
 
-    Two laws at one position have independent winners here, which noise would couple: who wins over each is what counts.
+    Two distributions at one position have independent winners here, which noise would couple: who wins over each is what
+    counts.
     """
 
     def __init__(self, chance: EnumeratingChance, position: int) -> None:
         self._chance, self._position = chance, position
 
     def winner(self, probs: Probs) -> int:
-        """Branch on every token of positive probability, once for each law."""
+        """Branch on every token of positive probability, once for each distribution."""
         return self.first(probs, 1)[0]
 
     def times(self) -> Probs:
@@ -113,19 +114,19 @@ class EnumeratingRace:
         raise RuntimeError("the noise of a race is no branch: compare with a dense decision under the same noise")
 
     def first(self, probs: Probs, count: int) -> list[int]:
-        """Branch on every order of `count` different tokens, once for each law."""
+        """Branch on every order of `count` different tokens, once for each distribution."""
         key = (self._position, probs.tobytes(), count)
         if key not in self._chance.races:
             self._chance.races[key] = draw_children(self._chance, probs, count, replacement=False)
         return self._chance.races[key]
 
 
-def output_law(run: Callable[[EnumeratingChance], Outcome]) -> Mapping[Outcome, float]:
+def output_distribution(run: Callable[[EnumeratingChance], Outcome]) -> Mapping[Outcome, float]:
     """The probability of every value that `run(chance)` can return. `run` must be deterministic but for `chance`."""
-    law: defaultdict[Outcome, float] = defaultdict(float)
+    distribution: defaultdict[Outcome, float] = defaultdict(float)
     script: list[int] | None = []
     while script is not None:
         chance = EnumeratingChance(script)
-        law[run(chance)] += chance.probability
+        distribution[run(chance)] += chance.probability
         script = chance.next_script()
-    return dict(law)
+    return dict(distribution)

@@ -13,7 +13,7 @@ BEATS = 3
 """Looks, and pings, in the time in which a link is lost."""
 
 
-class Pulse:
+class Liveness:
     """Watches one transport by the loop's clock, from now until `stop`. `lost` is called at most once, with the reason.
 
     ping: asks the other end for a sign; called where nothing came for a beat.

@@ -11,9 +11,9 @@ from websockets.http11 import Response
 from websockets.uri import parse_uri
 
 from antiphon import shown
-from antiphon.config import Patience
+from antiphon.config import Timeouts
 from antiphon.errors import LinkError, UsageError
-from antiphon.transport.liveness import Pulse
+from antiphon.transport.liveness import Liveness
 
 CONNECT_SECONDS = 10.0
 
@@ -34,12 +34,12 @@ class _Watched(ClientConnection):
     """A socket whose link is watched from `watch` on."""
 
     why_lost = ""
-    _pulse: Pulse | None = None
+    _pulse: Liveness | None = None
     _unread = 0
 
     def watch(self, seconds: float) -> None:
         """Take it as lost after so many seconds without a sign."""
-        self._pulse = Pulse(self.transport, seconds, self._ask, self.lose)
+        self._pulse = Liveness(self.transport, seconds, self._ask, self.lose)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes: a sign."""
@@ -83,8 +83,8 @@ class _Watched(ClientConnection):
 class WebSocketTransport:
     """The client's end of a WebSocket."""
 
-    def __init__(self, socket: _Watched, url: str, patience: Patience) -> None:
-        self._socket, self._url, self._patience = socket, url, patience
+    def __init__(self, socket: _Watched, url: str, timeouts: Timeouts) -> None:
+        self._socket, self._url, self._timeouts = socket, url, timeouts
 
     async def send(self, frame: bytes) -> None:
         """Send one binary message."""
@@ -104,7 +104,7 @@ class WebSocketTransport:
     async def close(self, reason: str = "") -> None:
         """Close the socket: politely if the cloud takes leave in time."""
         try:
-            async with asyncio.timeout(self._patience.close):
+            async with asyncio.timeout(self._timeouts.close):
                 await self._socket.close(reason=reason[:100])
         except TimeoutError:
             self._socket.lose("it did not take leave")
@@ -116,14 +116,14 @@ class WebSocketTransport:
         return LinkError(f"the cloud at {self._url} closed the connection ({why})")
 
 
-async def dial(url: str, max_frame_bytes: int, patience: Patience | None = None) -> WebSocketTransport:
+async def dial(url: str, max_frame_bytes: int, timeouts: Timeouts | None = None) -> WebSocketTransport:
     """Connect to a cloud. Raises UsageError for something that is no ws:// URL, LinkError if nobody answers there."""
-    patience = patience or Patience()
+    timeouts = timeouts or Timeouts()
     _require_address(url)
     public = shown.address(url)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            socket = await _connected(url, max_frame_bytes + 1024, patience)
+            socket = await _connected(url, max_frame_bytes + 1024, timeouts)
     except InvalidStatus as error:
         raise LinkError(_refused(public, error.response)) from error
     except InvalidHandshake as error:
@@ -138,7 +138,7 @@ async def dial(url: str, max_frame_bytes: int, patience: Patience | None = None)
     except OSError as error:
         why = error.strerror or str(error) or "it closed the connection"
         raise LinkError(f"cannot reach the cloud at {public} ({why}): is `antiphon serve` running there?") from error
-    return WebSocketTransport(socket, public, patience)
+    return WebSocketTransport(socket, public, timeouts)
 
 
 def _require_address(url: str) -> None:
@@ -161,12 +161,12 @@ class _Once(connect):
         return exc
 
 
-async def _connected(url: str, limit: int, patience: Patience) -> _Watched:
-    settings: dict[str, Any] = {"compression": None, "proxy": None, "ping_interval": None, "close_timeout": patience.close}
+async def _connected(url: str, limit: int, timeouts: Timeouts) -> _Watched:
+    settings: dict[str, Any] = {"compression": None, "proxy": None, "ping_interval": None, "close_timeout": timeouts.close}
     socket = await _Once(url, max_size=limit, max_queue=FRAMES_WAITING, create_connection=_Watched, **settings)
     if not isinstance(socket, _Watched):
         raise LinkError(f"{url} gave a connection of another kind")
-    socket.watch(patience.lost)
+    socket.watch(timeouts.lost)
     return socket
 
 

@@ -143,7 +143,7 @@ class Probe(msgspec.Struct, frozen=True, array_like=True, tag=14, forbid_unknown
 
 
 class Probed(msgspec.Struct, frozen=True, array_like=True, tag=15, forbid_unknown_fields=True):
-    """Cloud: the share of each position's probability on C; who wins, by which law, and how far readings move logits."""
+    """Cloud: the share of each position's probability on C; who wins, by which probs, and how far readings move logits."""
 
     shares: tuple[Share, ...]
     winners: tuple[Count, Count]
@@ -164,7 +164,7 @@ class Closed(msgspec.Struct, frozen=True, array_like=True, tag=17, forbid_unknow
     """Cloud: the session is over (`end`, `length` or `cancelled`); it took these forward passes and milliseconds.
 
     `shared` says whether others were served at the same time: what they give back lies before our cells, which can
-    move logits. `rounding` is the largest total variation between a target law that was used and the model's own.
+    move logits. `rounding` is the largest total variation between a target distribution that was used and the model's own.
     """
 
     reason: Name

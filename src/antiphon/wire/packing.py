@@ -37,7 +37,7 @@ class Writer:
         counts = np.rint(probs * float(2**bits - 1))
         self.array(counts.astype(f"<u{bits // 8}"))
 
-    def law(self, probs: Probs, ratios: Ratios) -> None:
+    def distribution(self, probs: Probs, ratios: Ratios) -> None:
         """Append a distribution in this code, by `codes`."""
         self.codes(ratios.codes(probs), ratios.zero)
 
@@ -107,8 +107,8 @@ class Reader:
             raise ProtocolError(f"{what} sum to {total:.9g}, not 1", "bad-probability")
         return from_fixed_point(counts, bits)
 
-    def law(self, size: int, ratios: Ratios, what: str) -> Probs:
-        """A distribution over `size` tokens, as `Writer.law` wrote it."""
+    def distribution(self, size: int, ratios: Ratios, what: str) -> Probs:
+        """A distribution over `size` tokens, as `Writer.distribution` wrote it."""
         codes = self.codes(ratios.dtype, size, ratios.zero, what)
         try:
             return ratios.probs(codes)
@@ -171,8 +171,8 @@ class Reader:
         self._cursor = cursor
 
 
-def law_bits(probs: Probs, ratios: Ratios) -> int:
-    """Bits of a rounded distribution as `Writer.law` writes it, without the padding."""
+def distribution_bits(probs: Probs, ratios: Ratios) -> int:
+    """Bits of a rounded distribution as `Writer.distribution` writes it, without the padding."""
     sparse = _sparse_bits(int(np.count_nonzero(probs)), len(probs), ratios.bits)
     return 1 + min(sparse, len(probs) * ratios.bits)
 

@@ -49,7 +49,7 @@ class ScoreCodec:
         return writer.finish()
 
     def read_everything(self, payload: bytes, *, drafted: bool = False) -> tuple[Codes, int | None]:
-        """All codes, shape (size,), and the draft. Raises ProtocolError if they are of no law, or of one without the draft."""
+        """All codes, shape (size,), and the draft. Raises ProtocolError if they are no probs, or have none for the draft."""
         reader = Reader(payload)
         draft = self._token(reader) if drafted else None
         codes: Codes = reader.codes("<u2", self._size, ZERO, "the scores")

@@ -119,15 +119,15 @@ class Traffic:
 
 
 @dataclass(slots=True)
-class Ledger:
+class TrafficCounter:
     """Traffic of one session's rounds, each way; opening a session (the prompt) is counted apart."""
 
     up: Traffic = field(default_factory=Traffic)
     down: Traffic = field(default_factory=Traffic)
     setup: Traffic = field(default_factory=Traffic)
 
-    def __add__(self, other: "Ledger") -> "Ledger":
-        return Ledger(self.up + other.up, self.down + other.down, self.setup + other.setup)
+    def __add__(self, other: "TrafficCounter") -> "TrafficCounter":
+        return TrafficCounter(self.up + other.up, self.down + other.down, self.setup + other.setup)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class WireSession:
         self.side = side
         self.limits = limits
         self.state = State.NEW
-        self.ledgers: dict[int, Ledger] = {}  # from Open until its reader takes it out
+        self.counters: dict[int, TrafficCounter] = {}  # from Open until its reader takes it out
         self._header = header
         self._deadline = now + limits.handshake_seconds
         self._lives: dict[int, Life] = {}
@@ -220,12 +220,12 @@ class WireSession:
 
     def _count(self, sender: Side, session: int, message: m.Message, size: int) -> None:
         if isinstance(message, m.Open):
-            self.ledgers[session] = Ledger()
-        ledger = self.ledgers.get(session)
-        if ledger is None:  # the connection itself, or a frame that came after its session was settled
+            self.counters[session] = TrafficCounter()
+        counter = self.counters.get(session)
+        if counter is None:  # the connection itself, or a frame that came after its session was settled
             return
-        direction = ledger.up if sender is Side.DEVICE else ledger.down
-        traffic = ledger.setup if isinstance(message, m.Open | m.Opened) else direction
+        direction = counter.up if sender is Side.DEVICE else counter.down
+        traffic = counter.setup if isinstance(message, m.Open | m.Opened) else direction
         payload = m.payload_bits(message)
         traffic.frames += 1
         traffic.payload_bits += payload

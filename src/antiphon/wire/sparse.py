@@ -1,4 +1,4 @@
-"""Sparse laws, packed: the tokens above 0 of draft laws and their ratios to the largest (METHODS 2, TSLT).
+"""Sparse distributions, packed: the tokens above 0 of draft distributions and their ratios to the largest (METHODS 2, TSLT).
 
 Three forms. `delta`: the gaps between ascending numbers as varints (7 bits a byte, the high bit says that more follow), then
 the codes. `plain`, the paper's: every number in full. `tight`: counts, gaps and codes entropy-coded by one range coder to the
@@ -25,48 +25,50 @@ Sparse = tuple[Numbers, Codes]
 
 
 class Form(Protocol):
-    """How sparse laws are written; they are the last thing in a payload."""
+    """How sparse distributions are written; they are the last thing in a payload."""
 
-    def write(self, writer: Writer, laws: Sequence[Sparse]) -> None:
-        """Append laws."""
+    def write(self, writer: Writer, distributions: Sequence[Sparse]) -> None:
+        """Append distributions."""
         ...
 
     def read(self, reader: Reader, count: int) -> list[Sparse]:
-        """Read `count` laws; the caller checks them."""
+        """Read `count` distributions; the caller checks them."""
         ...
 
 
 class SparseCodec:
-    """Writes and reads laws over `size` tokens in a form: `delta`, `plain` or `tight`."""
+    """Writes and reads distributions over `size` tokens in a form: `delta`, `plain` or `tight`."""
 
     def __init__(self, size: int, ratios: Ratios, form: str) -> None:
         self._size, self._ratios = size, ratios
         self._form = form_of(form, size, ratios)
 
-    def write(self, writer: Writer, laws: Sequence[Probs]) -> None:
-        """Append laws that were rounded to the ratios; nothing may follow them."""
-        self._form.write(writer, [self._sparse(law) for law in laws])
+    def write(self, writer: Writer, distributions: Sequence[Probs]) -> None:
+        """Append distributions that were rounded to the ratios; nothing may follow them."""
+        self._form.write(writer, [self._sparse(distribution) for distribution in distributions])
 
     def read(self, reader: Reader, count: int) -> list[Probs]:
-        """`count` laws. Raises ProtocolError for anything else."""
-        return [self._law(support, codes) for support, codes in self._form.read(reader, count)]
+        """`count` distributions. Raises ProtocolError for anything else."""
+        return [self._distribution(support, codes) for support, codes in self._form.read(reader, count)]
 
-    def _sparse(self, law: Probs) -> Sparse:
-        codes = self._ratios.codes(law)
+    def _sparse(self, distribution: Probs) -> Sparse:
+        codes = self._ratios.codes(distribution)
         support = np.flatnonzero(codes != self._ratios.zero)
         return support, codes[support]
 
-    def _law(self, support: Numbers, codes: Codes) -> Probs:
+    def _distribution(self, support: Numbers, codes: Codes) -> Probs:
         if support[0] < 0 or support[-1] >= self._size or (np.diff(support) <= 0).any():
-            raise ProtocolError(f"a draft law does not list tokens below {self._size} in ascending order", "out-of-range")
+            raise ProtocolError(
+                f"a draft distribution does not list tokens below {self._size} in ascending order", "out-of-range"
+            )
         if (codes == self._ratios.zero).any():
-            raise ProtocolError("a draft law lists a token of probability 0", "bad-probability")
+            raise ProtocolError("a draft distribution lists a token of probability 0", "bad-probability")
         full = np.full(self._size, self._ratios.zero, dtype=self._ratios.dtype)
         full[support] = codes
         try:
             return self._ratios.probs(full)
         except ValueError as error:
-            raise ProtocolError(f"a draft law is no distribution: {error}", "bad-probability") from error
+            raise ProtocolError(f"a draft distribution is no distribution: {error}", "bad-probability") from error
 
 
 def form_of(name: str, size: int, ratios: Ratios) -> Form:
@@ -87,8 +89,8 @@ class _Plain:
     def __init__(self, size: int, ratios: Ratios) -> None:
         self._size, self._ratios = size, ratios
 
-    def write(self, writer: Writer, laws: Sequence[Sparse]) -> None:
-        for support, codes in laws:
+    def write(self, writer: Writer, distributions: Sequence[Sparse]) -> None:
+        for support, codes in distributions:
             writer.number(len(support) - 1, bits_for(self._size))
             self._write_support(writer, support)
             writer.array(codes)
@@ -97,7 +99,7 @@ class _Plain:
         return [self._read(reader) for _ in range(count)]
 
     def _read(self, reader: Reader) -> Sparse:
-        count = reader.number(bits_for(self._size), self._size, "the tokens of a draft law") + 1
+        count = reader.number(bits_for(self._size), self._size, "the tokens of a draft distribution") + 1
         support = self._read_support(reader, count)
         return support, reader.array(self._ratios.dtype, count)
 
@@ -145,11 +147,12 @@ def _varint(reader: Reader) -> int:
 
 
 class _Tight:
-    """One range coder for all laws of a payload.
+    """One range coder for all distributions of a payload.
 
     A number n > 0 is its length in bits and the bits below the highest. Lengths of counts are uniform, those of gaps under a
-    normal law around what the count suggests; codes are under a normal law whose mean and deviation are sent in a byte each.
-    What was read must give the same bytes when it is written again, so no two payloads mean the same laws.
+    normal distribution around what the count suggests; codes are under a normal distribution whose mean and deviation are sent
+    in a byte each. What was read must give the same bytes when it is written again, so no two payloads mean the same
+    distributions.
     """
 
     MIDDLE, SPREAD = 0.63, 0.3
@@ -164,9 +167,9 @@ class _Tight:
         self._stream = _constriction()
         self._model = self._stream.model
 
-    def write(self, writer: Writer, laws: Sequence[Sparse]) -> None:
-        if laws:
-            writer.array(self._packed(laws).astype("<u4"))
+    def write(self, writer: Writer, distributions: Sequence[Sparse]) -> None:
+        if distributions:
+            writer.array(self._packed(distributions).astype("<u4"))
 
     def read(self, reader: Reader, count: int) -> list[Sparse]:
         if not count:
@@ -174,16 +177,16 @@ class _Tight:
         packed = reader.rest("<u4")
         decoder = self._stream.queue.RangeDecoder(packed.astype(np.uint32))
         try:
-            laws = [self._decoded(decoder) for _ in range(count)]
+            distributions = [self._decoded(decoder) for _ in range(count)]
         except AssertionError as error:  # what the library raises for words that its encoder cannot have written
-            raise ProtocolError("packed draft laws are no output of the range coder") from error
-        if not np.array_equal(self._packed(laws), packed):
-            raise ProtocolError("packed draft laws are not what their tokens and codes come to")
-        return laws
+            raise ProtocolError("packed draft distributions are no output of the range coder") from error
+        if not np.array_equal(self._packed(distributions), packed):
+            raise ProtocolError("packed draft distributions are not what their tokens and codes come to")
+        return distributions
 
-    def _packed(self, laws: Sequence[Sparse]) -> NDArray[np.uint32]:
+    def _packed(self, distributions: Sequence[Sparse]) -> NDArray[np.uint32]:
         encoder = self._stream.queue.RangeEncoder()
-        for support, codes in laws:
+        for support, codes in distributions:
             mean, spread = self._fit(codes)
             self._encode(encoder, np.array([len(support)]), self._model.Uniform(self._longest))
             self._encode(encoder, _gaps(support) + 1, self._gap_lengths(len(support)))
@@ -195,7 +198,7 @@ class _Tight:
     def _decoded(self, decoder: Any) -> Sparse:
         count = int(self._decode(decoder, 1, self._model.Uniform(self._longest))[0])
         if count > self._size:
-            raise ProtocolError("a packed draft law has more tokens than there are", "out-of-range")
+            raise ProtocolError("a packed draft distribution has more tokens than there are", "out-of-range")
         gaps = self._decode(decoder, count, self._gap_lengths(count))
         mean, spread = decoder.decode(self._model.Uniform(256), 2).tolist()
         codes = decoder.decode(self._codes(mean, spread), count).astype(self._dtype)

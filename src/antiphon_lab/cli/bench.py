@@ -92,7 +92,7 @@ def truncation(
     plot: Annotated[Path | None, typer.Option(help="Also draw a picture, into an .svg, .png or .pdf file.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """How much of a draft law must cross: mass, acceptance and bytes by truncation; about a minute on one core."""
+    """How much of a draft distribution must cross: mass, acceptance and bytes by truncation; about a minute on one core."""
     from antiphon_lab.experiments.truncation import Plan, run
     from antiphon_lab.report.plots import draw, require_drawable
 

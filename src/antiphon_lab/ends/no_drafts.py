@@ -8,7 +8,7 @@ from antiphon.models.base import Context, Stop
 from antiphon_lab.ends.wrapped_model import WrappedModel
 
 
-class MuteModel(WrappedModel):
+class NonDraftingModel(WrappedModel):
     """Another model's tokenizer, without the model."""
 
     def open(self) -> Context:

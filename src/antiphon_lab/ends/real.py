@@ -10,7 +10,7 @@ from antiphon.demo.cloud_process import cloud_process, connected
 from antiphon.device.answer import Result
 from antiphon.device.generate import Device
 from antiphon.models import load
-from antiphon_lab.ends.no_drafts import MuteModel
+from antiphon_lab.ends.no_drafts import NonDraftingModel
 from antiphon_lab.ends.trials import Trial
 from antiphon_lab.links.emulated import precise_loop
 from antiphon_lab.links.proxy import Address, proxying
@@ -32,7 +32,7 @@ class RealEnds:
             self._device = Device(model)
             stack.callback(self._device.close)
             self._mute = (
-                Device(MuteModel(self._device.model), worker=self._device.worker) if self._device.model else self._device
+                Device(NonDraftingModel(self._device.model), worker=self._device.worker) if self._device.model else self._device
             )
             self._stack = stack.pop_all()
         return self

@@ -88,7 +88,7 @@ def _since(started: float, passes: Sequence[Pass]) -> list[Pass]:
 def commits(result: Result) -> list[Commit]:
     """When tokens came."""
     answer = result.answer
-    return [Commit(one.time - answer.started, tuple(Counter(one.kinds).items())) for one in answer.arrivals]
+    return [Commit(one.time - answer.started, tuple(Counter(one.kinds).items())) for one in answer.emissions]
 
 
 class WatchedModel(WrappedModel):

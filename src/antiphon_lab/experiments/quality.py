@@ -96,7 +96,7 @@ class Ask:
 
     def record(self, settings: Settings, result: Result) -> Record:
         """What is kept of the answer."""
-        committed, ledger, text = result.answer.committed, result.ledger, result.answer.text
+        committed, traffic, text = result.answer.committed, result.traffic, result.answer.text
         return Record(
             settings=settings,
             task=self.task.name,
@@ -107,8 +107,8 @@ class Ask:
             text=text,
             statistics=self.task.score(text, self.question.references),
             tokens=committed,
-            uplink_bits_per_token=ledger.up.bits / committed,
-            downlink_bits_per_token=ledger.down.bits / committed,
+            uplink_bits_per_token=traffic.up.bits / committed,
+            downlink_bits_per_token=traffic.down.bits / committed,
         )
 
 

@@ -1,4 +1,4 @@
-"""What truncating and rounding a draft law does at one position: mass, acceptance, bytes (METHODS 2, TSLT; TSLT 3, 4.3, 5)."""
+"""What truncating and rounding draft probs does at one position: mass, acceptance, bytes (METHODS 2, TSLT; TSLT 3, 4.3, 5)."""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -34,7 +34,7 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A law on the wire, in a payload of its own."""
+    """A distribution on the wire, in a payload of its own."""
 
     form: str
     bits: int
@@ -47,8 +47,8 @@ class Point:
     """What one truncation came to at one position.
 
     kept, mass: tokens that truncation left, and their probability before it, 1 - sigma. sent: those of them that rounding left
-    above 0. excess: |acceptance - the full law's| beyond sigma + the rounding's total variation; never above 0 but for noise.
-    second: of a second draft, where the first fell.
+    above 0. excess: |acceptance - the full distribution's| beyond sigma + the rounding's total variation; never above 0 but for
+    noise. second: of a second draft, where the first fell.
     """
 
     kept: int
@@ -62,7 +62,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """Of a second draft from the same law where the first fell: its acceptance, how far that moved and may move (TSLT 4.3).
+    """Of a second draft from the same probs, where the first fell: its acceptance, how far that moved and may move (TSLT 4.3).
 
     bound: (2 / Z + 1) sigma, with Z the mass of the residual, as theorem 2 has it for two; sigma with the rounding.
     """
@@ -74,7 +74,7 @@ class Second:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """One position of one text: the acceptance of the full law, unrounded, and a point for each truncation."""
+    """One position of one text: the acceptance of the full distribution, unrounded, and a point for each truncation."""
 
     full: Acceptance
     points: tuple[Point, ...]
@@ -87,14 +87,14 @@ class Meter:
         self._children = children
         self._cuts = [_Cut(common, text, draft_precision, children) for text in keep]
 
-    def measure(self, target: Probs, law: Probs) -> Position:
-        """Every truncation of `law`, shape (common tokens,), against `target`, shape (cloud tokens,)."""
-        full = acceptance(target, law, self._children)
-        return Position(full, tuple(cut.measure(target, law, full) for cut in self._cuts))
+    def measure(self, target: Probs, distribution: Probs) -> Position:
+        """Every truncation of `distribution`, shape (common tokens,), against `target`, shape (cloud tokens,)."""
+        full = acceptance(target, distribution, self._children)
+        return Position(full, tuple(cut.measure(target, distribution, full) for cut in self._cuts))
 
 
 class _Cut:
-    """One truncation, and the forms that its laws are packed in."""
+    """One truncation, and the forms that its distributions are packed in."""
 
     def __init__(self, common: CommonVocabulary, text: str, draft_precision: int, children: int) -> None:
         self._keep, self._bits, self._children = Truncation.parse(text), draft_precision, children
@@ -104,16 +104,16 @@ class _Cut:
         widths = {draft_precision, PLAIN_BITS}
         self._sparsifiers = {bits: Sparsifier(SparseOptions(bits, text)) for bits in widths}
 
-    def measure(self, target: Probs, law: Probs, full: Acceptance) -> Point:
-        cut = truncated(law, self._keep.top_k, self._keep.top_p)
+    def measure(self, target: Probs, distribution: Probs, full: Acceptance) -> Point:
+        cut = truncated(distribution, self._keep.top_k, self._keep.top_p)
         kept = cut > 0
-        mass = min(1.0, float(law[kept].sum()))
-        laws = {bits: sparsify(law) for bits, sparsify in self._sparsifiers.items()}
-        sent = laws[self._bits]
+        mass = min(1.0, float(distribution[kept].sum()))
+        distributions = {bits: sparsify(distribution) for bits, sparsify in self._sparsifiers.items()}
+        sent = distributions[self._bits]
         found = acceptance(target, sent, self._children)
         excess = abs(found.single - full.single) - (1.0 - mass) - total_variation(cut, sent)
-        second = _second(target, law, sent, 1.0 - mass + total_variation(cut, sent))
-        packed = tuple(_packed(form, bits, codec, laws[bits]) for form, bits, codec in self._forms)
+        second = _second(target, distribution, sent, 1.0 - mass + total_variation(cut, sent))
+        packed = tuple(_packed(form, bits, codec, distributions[bits]) for form, bits, codec in self._forms)
         return Point(int(kept.sum()), mass, int(np.count_nonzero(sent)), found, excess, second, packed)
 
 
@@ -125,19 +125,20 @@ def wire_forms(draft_precision: int) -> dict[str, int]:
     return forms
 
 
-def _packed(form: str, bits: int, codec: SparseCodec, law: Probs) -> Packed:
+def _packed(form: str, bits: int, codec: SparseCodec, distribution: Probs) -> Packed:
     writer = Writer()
-    codec.write(writer, [law])
-    return Packed(form, bits, len(writer.finish()), int(np.count_nonzero(law)))
+    codec.write(writer, [distribution])
+    return Packed(form, bits, len(writer.finish()), int(np.count_nonzero(distribution)))
 
 
-def acceptance(target: Probs, law: Probs, children: int) -> Acceptance:
-    """Closed forms for one draft from `law` and for `children` of them; `law` may be shorter than `target`.
+def acceptance(target: Probs, distribution: Probs, children: int) -> Acceptance:
+    """Closed forms for one draft from `distribution` and for `children` of them; `distribution` may be shorter than `target`.
 
-    Where the law is 0 the target only counts as a whole: those tokens become one, which leaves nothing but the law's support.
+    Where the distribution is 0 the target only counts as a whole: those tokens become one, which leaves nothing but the
+    distribution's support.
     """
-    support = np.flatnonzero(law)
-    inside, drafts = target[support], np.append(law[support], 0.0)
+    support = np.flatnonzero(distribution)
+    inside, drafts = target[support], np.append(distribution[support], 0.0)
     wanted = np.append(inside, max(0.0, 1.0 - float(inside.sum())))
     with_replacement = acceptance_rate(wanted, drafts, children, replacement=True)
     rate = without_replacement(wanted, drafts, children) if len(support) ** (children - 2) <= STEPS else None
@@ -145,49 +146,50 @@ def acceptance(target: Probs, law: Probs, children: int) -> Acceptance:
 
 
 def _second(target: Probs, full: Probs, sent: Probs, sigma: float) -> Second:
-    """`full` is the law as it was, `sent` truncated and rounded."""
+    """`full` is the distribution as it was, `sent` truncated and rounded."""
     before, mass = second_accepted(target, full)
     after, _ = second_accepted(target, sent)
     return Second(after, abs(after - before), (2.0 / mass + 1.0) * sigma if mass > 0 else 1.0)
 
 
-def second_accepted(target: Probs, law: Probs) -> tuple[float, float]:
-    """The acceptance of a second draft from `law` where the first fell, sum of min(law, residual); and the residual's mass.
+def second_accepted(target: Probs, distribution: Probs) -> tuple[float, float]:
+    """The acceptance of a second draft where the first fell, sum of min(distribution, residual); and the residual's mass.
 
-    1 and 0 where a first draft never falls. `law` may be shorter than `target`.
+    1 and 0 where a first draft never falls. `distribution` may be shorter than `target`.
     """
-    common = np.maximum(target[: len(law)] - law, 0.0)
-    mass = float(common.sum() + target[len(law) :].sum())
-    return (float(np.minimum(law, common / mass).sum()), mass) if mass > 0 else (1.0, 0.0)
+    common = np.maximum(target[: len(distribution)] - distribution, 0.0)
+    mass = float(common.sum() + target[len(distribution) :].sum())
+    return (float(np.minimum(distribution, common / mass).sum()), mass) if mass > 0 else (1.0, 0.0)
 
 
-def without_replacement(target: Probs, law: Probs, count: int) -> float:
-    """`acceptance_rate` without replacement, laws of one length; all first children at once where two are left to draw.
+def without_replacement(target: Probs, distribution: Probs, count: int) -> float:
+    """`acceptance_rate` without replacement, probs of one length; all first children at once where two are left to draw.
 
-    So two children cost a sort instead of a sum over the tokens for each token, and more are for short laws.
+    So two children cost a sort instead of a sum over the tokens for each token, and more are for short distributions.
     """
-    accepted = float(np.minimum(target, law).sum())
-    rejected = np.flatnonzero((law > target) & (law < 1.0))
+    accepted = float(np.minimum(target, distribution).sum())
+    rejected = np.flatnonzero((distribution > target) & (distribution < 1.0))
     if count == 1 or not len(rejected):
         return accepted
-    rest, missed = residual(target, law), law[rejected] - target[rejected]
+    rest, missed = residual(target, distribution), distribution[rejected] - target[rejected]
     if count == 2:
-        return accepted + float(missed @ _second_accepted(rest, law, law[rejected]))
+        return accepted + float(missed @ _second_accepted(rest, distribution, distribution[rejected]))
     for number, probability in zip(rejected.tolist(), missed.tolist(), strict=True):
-        if (left := without(law, number)) is not None:
+        if (left := without(distribution, number)) is not None:
             accepted += probability * without_replacement(rest, left, count - 1)
     return accepted
 
 
-def _second_accepted(rest: Probs, law: Probs, gone: Probs) -> Probs:
-    """The acceptance of one draw from `law` without a rejected token of probability `gone`, for each of these.
+def _second_accepted(rest: Probs, distribution: Probs, gone: Probs) -> Probs:
+    """The acceptance of one draw from `distribution` without a rejected token of probability `gone`, for each of these.
 
-    It is the sum of min(rest, law / (1 - gone)). `rest` is 0 at a rejected token, so that token adds nothing to either part.
+    It is the sum of min(rest, distribution / (1 - gone)). `rest` is 0 at a rejected token, so that token adds nothing to either
+    part.
     """
-    ratios = np.divide(rest, law, out=np.full(len(law), np.inf), where=law > 0)
+    ratios = np.divide(rest, distribution, out=np.full(len(distribution), np.inf), where=distribution > 0)
     order = np.argsort(ratios)
     below = np.concatenate([[0.0], np.cumsum(rest[order])])
-    above = np.concatenate([np.cumsum(law[order[::-1]])[::-1], [0.0]])
+    above = np.concatenate([np.cumsum(distribution[order[::-1]])[::-1], [0.0]])
     scale = 1.0 / (1.0 - gone)
     places = np.searchsorted(ratios[order], scale, side="right")
     accepted: Probs = np.minimum(1.0, below[places] + scale * above[places])

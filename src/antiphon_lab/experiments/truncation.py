@@ -1,7 +1,7 @@
-"""`antiphon-lab bench truncation`: how much of a draft law must cross (TSLT's figures 3 and 4, METHODS 2).
+"""`antiphon-lab bench truncation`: how much of a draft distribution must cross (TSLT's figures 3 and 4, METHODS 2).
 
-Both models read the same text in this process, with no link between them. At every position the device's law is truncated and
-rounded as `tslt` does and held against the cloud's: what the acceptance loses, and what the wire saves.
+Both models read the same text in this process, with no link between them. At every position the device's distribution is
+truncated and rounded as `tslt` does and held against the cloud's: what the acceptance loses, and what the wire saves.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from antiphon.models import load
 from antiphon.vocabulary import CommonVocabulary, common_vocabulary
 from antiphon_lab.experiments.truncated import Acceptance, Meter, Packed, Point, Position, wire_forms
 from antiphon_lab.stats.bootstrap import FEWEST, TOO_FEW, Interval, difference_interval
-from antiphon_lab.workloads.texts import Pair, laws, read_prompts
+from antiphon_lab.workloads.texts import Pair, distributions, read_prompts
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -34,7 +34,7 @@ Nested: TypeAlias = Sequence[Sequence[T]]
 Texts: TypeAlias = Nested[Position]
 MAX_POSITIONS = 512
 DENSE_BYTES = 2
-"""Of a token's probability in `dsd`'s law, which lists every common token."""
+"""Of a token's probability in `dsd`'s distribution, which lists every common token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ def _measured(plan: Plan, pair: Pair, prompts: Sequence[str], show: Callable[[in
     texts: list[list[Position]] = []
     for place, prompt in enumerate(prompts):
         texts.append([])
-        for target, law in laws(pair, prompt, plan.positions, seed=place):
-            texts[-1].append(meter.measure(target, law))
+        for target, distribution in distributions(pair, prompt, plan.positions, seed=place):
+            texts[-1].append(meter.measure(target, distribution))
             show(place * plan.positions + len(texts[-1]))
         show((place + 1) * plan.positions)
     return texts
@@ -114,7 +114,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Mean acceptance; see `laws.Acceptance`."""
+    """Mean acceptance; see `distributions.Acceptance`."""
 
     single: Mean
     with_replacement: Mean
@@ -123,19 +123,19 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A form of the wire. entries: tokens listed. saved: the share of `dsd`'s bytes a law that it saves."""
+    """A form of the wire. entries: tokens listed. saved: the share of `dsd`'s bytes a distribution that it saves."""
 
     form: str
     bits: int
     entries: Mean
-    bytes_per_law: Mean
+    bytes_per_distribution: Mean
     bytes_per_entry: Mean
     saved: float
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One truncation. kept, mass, sent, largest_excess: see `laws.Point`. share_of_full: of the full law's acceptance."""
+    """One truncation. kept, mass, sent, largest_excess: see `truncated.Point`. share_of_full: of the full probs' acceptance."""
 
     truncation: str
     kept: Mean
@@ -149,7 +149,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found. full: the acceptance of the law neither truncated nor rounded. largest_excess: see `laws.Point`."""
+    """What was found. full: the acceptance of the probs neither cut nor rounded. largest_excess: see `truncated.Point`."""
 
     plan: Plan
     common_tokens: int
@@ -178,7 +178,7 @@ class Report:
             "draft_precision": plan.draft_precision,
         }
         figures = {name: value for name, value in asdict(self).items() if name not in ("plan", "rows")}
-        figures |= {"bound_held": self.bound_held, "dense_bytes_per_law": DENSE_BYTES * self.common_tokens}
+        figures |= {"bound_held": self.bound_held, "dense_bytes_per_distribution": DENSE_BYTES * self.common_tokens}
         return {**settings, **figures, "truncations": [asdict(row) for row in self.rows]}
 
 
@@ -216,9 +216,12 @@ def _accepted(acceptance: Nested[Acceptance]) -> Accepted:
 
 
 def _wire(packed: Nested[Packed], dense: int) -> Wire:
-    sizes, entries = _each(packed, lambda law: law.bytes), _each(packed, lambda law: law.entries)
-    law, form = _mean(sizes), packed[0][0]
-    return Wire(form.form, form.bits, _mean(entries), law, _mean(sizes, entries), 1.0 - law.mean / dense)
+    sizes, entries = (
+        _each(packed, lambda distribution: distribution.bytes),
+        _each(packed, lambda distribution: distribution.entries),
+    )
+    distribution, form = _mean(sizes), packed[0][0]
+    return Wire(form.form, form.bits, _mean(entries), distribution, _mean(sizes, entries), 1.0 - distribution.mean / dense)
 
 
 def _each(items: Nested[T], of: Callable[[T], S]) -> list[list[S]]:
@@ -239,12 +242,12 @@ def _ratio(sums: NDArray[np.float64]) -> float:
 
 
 def table(report: Report) -> Table:
-    """A row a truncation, the full law last; below a mean its interval."""
+    """A row a truncation, the full distribution last; below a mean its interval."""
     children = report.plan.children
     shown = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     shown.title, shown.caption = title(report), _caption(report)
     shown.title_justify = shown.caption_justify = "left"
-    shown.add_column("law", no_wrap=True)
+    shown.add_column("distribution", no_wrap=True)
     multi = [f"{children} drawn\n{how}" for how in ("with", "without")]
     forms = [f"{wire.form}\n{wire.bits} bit" for wire in report.rows[0].wires]
     for heading in ("kept", "mass", "single", "of full", *multi, *forms, "saved"):
@@ -289,7 +292,7 @@ def _caption(report: Report) -> str:
         "kept: tokens left by truncation, and their mass before it",
         f"accepted: a single draft, or one of {plan.children} drawn with or without replacement",
         "delta, tight, plain: bytes for each token on the wire, of packed payloads",
-        f"saved: by delta, of the {DENSE_BYTES * report.common_tokens:,} bytes of a law of dsd at 16 bits",
+        f"saved: by delta, of the {DENSE_BYTES * report.common_tokens:,} bytes of a distribution of dsd at 16 bits",
         f"acceptance lost <= mass cut + rounding: {held} (largest excess {report.largest_excess:.0e})",
     )
     return "\n".join(lines)

@@ -77,15 +77,15 @@ class Timing(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, result: Result) -> "Timing":
         """From a result, in real or virtual time."""
-        answer, form, ledger = result.answer, result.closed_form, result.ledger
-        moments = tuple((arrival.time - answer.started, len(arrival.kinds)) for arrival in answer.arrivals if arrival.kinds)
+        answer, form, traffic = result.answer, result.closed_form, result.traffic
+        moments = tuple((arrival.time - answer.started, len(arrival.kinds)) for arrival in answer.emissions if arrival.kinds)
         up, down = (form.up, form.down) if form else (0, 0)
         accepted, tested = answer.sets_of_siblings()
         return cls(
             moments=moments,
-            up=(ledger.up.payload_bits, ledger.up.framing_bits, up),
-            down=(ledger.down.payload_bits, ledger.down.framing_bits, down),
-            opening=ledger.setup.bits,
+            up=(traffic.up.payload_bits, traffic.up.framing_bits, up),
+            down=(traffic.down.payload_bits, traffic.down.framing_bits, down),
+            opening=traffic.setup.bits,
             accepted=accepted,
             tested=tested,
             passes=result.passes,

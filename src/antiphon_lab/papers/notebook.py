@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from antiphon.errors import UsageError
-from antiphon_lab.store import KeptFile
+from antiphon_lab.store import Store
 
 Kind = TypeVar("Kind")
 
@@ -23,7 +23,7 @@ class Entry(msgspec.Struct, frozen=True):
 class Notebook:
     """Values by key, under settings that every one of them depends on: with other settings nothing is found."""
 
-    def __init__(self, file: KeptFile[Entry], settings: Sequence[str]) -> None:
+    def __init__(self, file: Store[Entry], settings: Sequence[str]) -> None:
         self._file, self._settings = file, " | ".join(settings)
 
     def __contains__(self, key: str) -> bool:
@@ -47,5 +47,5 @@ class Notebook:
 @contextmanager
 def notebook(path: Path, settings: Sequence[str]) -> Iterator[Notebook]:
     """A notebook in a file. Raises UsageError."""
-    with KeptFile(path, Entry).keeping() as file:
+    with Store(path, Entry).keeping() as file:
         yield Notebook(file, settings)

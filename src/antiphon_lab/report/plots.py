@@ -97,7 +97,7 @@ def _draw_acceptance(axes: Any, report: Report) -> None:
 
 
 def _draw_rate(axes: Any, report: Report, named: tuple[str, _Of], colour: str, mark: str) -> list[float]:
-    """One curve of acceptance, and its height with the full law; returns all heights."""
+    """One curve of acceptance, and its height with the full distribution; returns all heights."""
     label, of = named
     heights = _curve(axes, report.rows, lambda row: of(row.acceptance), colour, mark, label.format(report.plan.children))
     if (full := of(report.full)) is None:
@@ -132,7 +132,7 @@ def _floor(heights: Sequence[float]) -> float:
 
 
 def _legend(axes: Any) -> None:
-    axes.plot([], [], color=INK, lw=1, ls="--", label="the full law")
+    axes.plot([], [], color=INK, lw=1, ls="--", label="the full distribution")
     axes.legend(loc="lower right", frameon=False, fontsize=9)
 
 

@@ -1,4 +1,4 @@
-"""Texts that both models read in one process: prompts from a file, and the laws of the next token at successive positions."""
+"""Texts that both models read in one process: prompts from a file, and the probs of the next token at successive positions."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -52,11 +52,11 @@ class Pair:
     sampling: SamplingParams
 
     def target(self, logits: Logits) -> Probs:
-        """The cloud's law by wire number, as `methods.verifier` makes it."""
+        """The cloud's distribution by wire number, as `methods.verifier` makes it."""
         return process(logits[-1], self.sampling)[self.common.cloud_ids]
 
-    def law(self, logits: Logits) -> Probs:
-        """The device's law over the common vocabulary, as `methods.drafter` makes it."""
+    def distribution(self, logits: Logits) -> Probs:
+        """The device's distribution over the common vocabulary, as `methods.drafter` makes it."""
         return process(logits[-1][self.common.device_ids], on_common(self.sampling, self.common))
 
     def spelled(self, number: int) -> list[int]:
@@ -66,15 +66,15 @@ class Pair:
         return spell(self.device, self.common.pieces[number])
 
 
-def laws(pair: Pair, prompt: str, positions: int, seed: int) -> Iterator[tuple[Probs, Probs]]:
-    """Target and draft law at successive positions; the token of a position is drawn from its target law, an end ends them."""
+def distributions(pair: Pair, prompt: str, positions: int, seed: int) -> Iterator[tuple[Probs, Probs]]:
+    """Target and draft probs at successive positions; the token of each is drawn from the target; an end ends them."""
     chance = PhiloxChance(seed)
     with closing(pair.cloud.open()) as cloud, closing(pair.device.open()) as device:
         wanted = cloud.extend(prompt_ids(pair.cloud, prompt, chat=False))
         drafted = device.extend(prompt_ids(pair.device, prompt, chat=False))
         for position in range(positions):
             target = pair.target(wanted)
-            yield target, pair.law(drafted)
+            yield target, pair.distribution(drafted)
             number = chance.at(Place(position), Role.TARGET).categorical(target)
             if number in pair.common.ends or position + 1 == positions:
                 break

@@ -28,7 +28,7 @@ STYLES = ("ties", "near", "spread", "sharp", "points")
 
 
 def scores_of(seed: int, size: int, style: str) -> Values:
-    """Numbers like probabilities: few different ones, neighbours on the grid, or a law of either sharpness, with zeros."""
+    """Numbers like probabilities: few different ones, neighbours on the grid, or probs of either sharpness, with zeros."""
     random = np.random.default_rng(seed)
     if style in ("spread", "sharp"):
         scores = random.normal(size=size) * (1.0 if style == "spread" else 6.0)
@@ -95,12 +95,12 @@ MASSES = st.lists(st.sampled_from([0.0, 0.0, 0.7, -2.0, -9.0, 6.0, -229.0, 300.0
 MODES = st.sampled_from(["greedy", "sampled", "sampled with ties"])
 
 
-def laws_of(seed: int, size: int, styles: Sequence[str], count: int) -> list[Values]:
-    """Laws of as many ends, some alike."""
-    laws = [scores_of(seed + number, size, styles[number]) for number in range(count)]
+def distributions_of(seed: int, size: int, styles: Sequence[str], count: int) -> list[Values]:
+    """Distributions of as many ends, some alike."""
+    distributions = [scores_of(seed + number, size, styles[number]) for number in range(count)]
     if seed % 3 == 0:
-        laws[1] = np.where(np.random.default_rng(seed).random(size) < 0.9, laws[0], laws[1])
-    return laws
+        distributions[1] = np.where(np.random.default_rng(seed).random(size) < 0.9, distributions[0], distributions[1])
+    return distributions
 
 
 STEPS = given(SEEDS, SIZES, st.lists(st.sampled_from(STYLES), min_size=3, max_size=3), MASSES, MODES, OPTIONS)
@@ -124,10 +124,10 @@ def test_the_token_is_the_dense_one_many_times(
 
 
 def _is_dense(seed: int, size: int, styles: list[str], masses: list[float], mode: str, options: ConsultOptions) -> None:
-    laws, noise = laws_of(seed, size, styles, len(masses)), noise_of(seed, size, mode)
-    ends = Ends([StepScores(law, noise, options.bound) for law in laws[1:]], options)
-    settled = ends.settle(Certificate(laws[0], masses, noise, known_only=options.certificate == "upper"))
-    decoded = [laws[0], *(SCORES.values(SCORES.codes(law)) for law in laws[1:])]
+    distributions, noise = distributions_of(seed, size, styles, len(masses)), noise_of(seed, size, mode)
+    ends = Ends([StepScores(distribution, noise, options.bound) for distribution in distributions[1:]], options)
+    settled = ends.settle(Certificate(distributions[0], masses, noise, known_only=options.certificate == "upper"))
+    decoded = [distributions[0], *(SCORES.values(SCORES.codes(distribution)) for distribution in distributions[1:])]
     assert settled.token == dense_token(weights_of(masses), decoded, noise)
     _check_effort(settled, ends, options)
     event(f"questions {settled.effort.questions}, chunks {settled.effort.chunks}, everything {settled.effort.everything}")
@@ -151,11 +151,11 @@ LITTLE_AT_A_TIME = st.builds(
 def test_ties_of_a_few_tokens(seed: int, size: int, count: int, options: ConsultOptions) -> None:
     """Two different scores only, equal weights, a device that often has no say: most maxima are shared."""
     random = np.random.default_rng(seed)
-    laws = [SCORES.values(random.choice(np.array([900, 2900], dtype=np.uint16), size)) for _ in range(count)]
-    laws[0] *= random.integers(0, 2)
-    ends = Ends([StepScores(law, None, options.bound) for law in laws[1:]], options)
-    settled = ends.settle(Certificate(laws[0], [0.0] * count, known_only=options.certificate == "upper"))
-    assert settled.token == dense_token(weights_of([0.0] * count), laws)
+    distributions = [SCORES.values(random.choice(np.array([900, 2900], dtype=np.uint16), size)) for _ in range(count)]
+    distributions[0] *= random.integers(0, 2)
+    ends = Ends([StepScores(distribution, None, options.bound) for distribution in distributions[1:]], options)
+    settled = ends.settle(Certificate(distributions[0], [0.0] * count, known_only=options.certificate == "upper"))
+    assert settled.token == dense_token(weights_of([0.0] * count), distributions)
 
 
 def _check_effort(settled: Settled, ends: Ends, options: ConsultOptions) -> None:
@@ -176,11 +176,11 @@ def test_an_end_that_falls_silent_midway(
     seed: int, size: int, styles: list[str], masses: list[float], mode: str, options: ConsultOptions, silent_from: int
 ) -> None:
     """The token is the dense one of those who stayed."""
-    laws, noise = laws_of(seed, size, styles, len(masses)), noise_of(seed, size, mode)
-    ends = Ends([StepScores(law, noise, options.bound) for law in laws[1:]], options, silent_from)
-    settled = ends.settle(Certificate(laws[0], masses, noise, known_only=options.certificate == "upper"))
+    distributions, noise = distributions_of(seed, size, styles, len(masses)), noise_of(seed, size, mode)
+    ends = Ends([StepScores(distribution, noise, options.bound) for distribution in distributions[1:]], options, silent_from)
+    settled = ends.settle(Certificate(distributions[0], masses, noise, known_only=options.certificate == "upper"))
     stayed = [0, *(number + 1 for number in settled.ends)]
-    decoded = [laws[0], *(SCORES.values(SCORES.codes(law)) for law in laws[1:])]
+    decoded = [distributions[0], *(SCORES.values(SCORES.codes(distribution)) for distribution in distributions[1:])]
     expected = dense_token(weights_of([masses[end] for end in stayed]), [decoded[end] for end in stayed], noise)
     assert settled.token == expected
 
@@ -206,31 +206,31 @@ def test_a_bound_that_does_not_hold_gives_wrong_tokens(liar: type[StepScores], l
     wrong, options = 0, ConsultOptions(first=1)
     for seed in range(400):
         noise = noise_of(seed, 12, mode)
-        laws = [scores_of(seed, 12, "near"), scores_of(seed + 1000, 12, "near")]
-        settled = Ends([liar(laws[1], noise)], options).settle(Certificate(laws[0], [0.0, 0.0], noise))
-        wrong += settled.token != dense_token([0.5, 0.5], laws, noise)
+        distributions = [scores_of(seed, 12, "near"), scores_of(seed + 1000, 12, "near")]
+        settled = Ends([liar(distributions[1], noise)], options).settle(Certificate(distributions[0], [0.0, 0.0], noise))
+        wrong += settled.token != dense_token([0.5, 0.5], distributions, noise)
     assert (wrong >= least) if least else (wrong == 0)
 
 
 def race_of(bound: Bound, sampled: bool, *, known_only: bool = False, slope: float = 1.6, mass: float = 0.6) -> list[Settled]:
-    """Steps of two similar ends on a vocabulary of some size. slope: how peaked laws are. mass: of the device's documents."""
+    """Steps of two similar ends on a vocabulary of some size. slope: how peaked probs are. mass: of the device's documents."""
     steps, options = [], ConsultOptions(bound=bound)
     for seed in range(150):
         random = np.random.default_rng(seed)
         shared = random.permutation(4000) + 1.0
-        laws = []
+        distributions = []
         for _ in range(2):
             scores = -slope * np.log(shared) + random.normal(size=4000)
-            laws.append(np.exp(scores - np.logaddexp.reduce(scores)))
+            distributions.append(np.exp(scores - np.logaddexp.reduce(scores)))
         noise = noise_of(seed, 4000, "sampled" if sampled else "greedy")
-        certificate = Certificate(laws[0], [mass, 0.0], noise, known_only=known_only)
-        steps.append(Ends([StepScores(laws[1], noise, bound)], options).settle(certificate))
+        certificate = Certificate(distributions[0], [mass, 0.0], noise, known_only=known_only)
+        steps.append(Ends([StepScores(distributions[1], noise, bound)], options).settle(certificate))
     return steps
 
 
 @pytest.mark.parametrize("sampled", [False, True])
 def test_most_steps_need_no_question(sampled: bool) -> None:
-    """Of peaked laws; and the paper's bound needs more."""
+    """Of peaked distributions; and the paper's bound needs more."""
     ours, paper = race_of("next", sampled), race_of("global", sampled)
     at_once = [sum(step.effort.questions + step.effort.chunks == 0 for step in steps) for steps in (ours, paper)]
     assert at_once[0] >= 135
@@ -256,21 +256,21 @@ def test_without_bounds_from_below_more_is_asked_for() -> None:
 
 
 def test_no_ids_when_none_may_be_asked_for() -> None:
-    laws = [scores_of(1, 300, "near"), scores_of(2, 300, "near")]
-    ends = Ends([StepScores(laws[1])], ConsultOptions(first=1, rounds=0, chunk=2, chunks=1))
-    assert ends.settle(Certificate(laws[0], [0.0, 0.0])).token == dense_token([0.5, 0.5], laws)
+    distributions = [scores_of(1, 300, "near"), scores_of(2, 300, "near")]
+    ends = Ends([StepScores(distributions[1])], ConsultOptions(first=1, rounds=0, chunk=2, chunks=1))
+    assert ends.settle(Certificate(distributions[0], [0.0, 0.0])).token == dense_token([0.5, 0.5], distributions)
     assert ends.asked
     assert not any(isinstance(question, AskScores) for question in ends.asked)
 
 
 def test_replies_that_are_no_answer() -> None:
-    laws = [scores_of(1, 300, "near"), scores_of(2, 300, "near")]
-    end = StepScores(laws[1], bound="global")
-    talk = consult(Certificate(laws[0], [0.0, 0.0]), ConsultOptions(rounds=1, chunks=0))
+    distributions = [scores_of(1, 300, "near"), scores_of(2, 300, "near")]
+    end = StepScores(distributions[1], bound="global")
+    talk = consult(Certificate(distributions[0], [0.0, 0.0]), ConsultOptions(rounds=1, chunks=0))
     next(talk)
     with pytest.raises(ValueError, match="all scores came"):
         talk.send({0: end.codes})
-    talk = consult(Certificate(laws[0], [0.0, 0.0]), ConsultOptions(rounds=0, chunks=0))
+    talk = consult(Certificate(distributions[0], [0.0, 0.0]), ConsultOptions(rounds=0, chunks=0))
     next(talk)
     with pytest.raises(ValueError, match="some scores came"):
         talk.send({0: end.strongest(3)})

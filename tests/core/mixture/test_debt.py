@@ -19,7 +19,7 @@ def test_the_queue(steps: list[bool], threshold: float, limit: float, repayment:
         debt = debt.absorbed() if alpha else debt.wasted()
         owed = min(limit, max(0.0, owed + (0 if alpha else 1) - repayment * alpha))
         assert debt.owed == owed
-        assert debt.patience(base) == (base if owed < threshold else min(base, short))
+        assert debt.timeout(base) == (base if owed < threshold else min(base, short))
         assert 0 <= debt.owed <= limit
 
 
@@ -29,7 +29,7 @@ def test_the_defaults() -> None:
     patience = []
     for step in "wwwwwaaa":
         debt = debt.wasted() if step == "w" else debt.absorbed()
-        patience.append(debt.patience(0.08))
+        patience.append(debt.timeout(0.08))
     assert patience == [0.08, 0.08, 0, 0, 0, 0, 0.08, 0.08]
 
 
@@ -39,14 +39,14 @@ def test_the_defaults() -> None:
 def test_the_short_wait_falls_with_debt(fall: Fall, waits: list[float]) -> None:
     """tau_short(q) from the threshold 2 to the limit 4."""
     options = DebtOptions(threshold=2, limit=4, short=40, fall=fall)
-    found = [WaitingDebt(options, owed).patience(90) for owed in (2, 2.5, 3, 4)]
+    found = [WaitingDebt(options, owed).timeout(90) for owed in (2, 2.5, 3, 4)]
     assert found == pytest.approx(waits, abs=0.01)
-    assert WaitingDebt(options, 1.9).patience(90) == 90
+    assert WaitingDebt(options, 1.9).timeout(90) == 90
 
 
 @pytest.mark.parametrize("fall", FALLS)
 def test_no_debt_beyond_the_threshold_can_be_owed(fall: Fall) -> None:
-    assert WaitingDebt(DebtOptions(threshold=4, limit=4, short=40, fall=fall), 4).patience(90) == 40
+    assert WaitingDebt(DebtOptions(threshold=4, limit=4, short=40, fall=fall), 4).timeout(90) == 40
 
 
 def test_a_fall_that_there_is_not() -> None:
@@ -55,14 +55,14 @@ def test_a_fall_that_there_is_not() -> None:
 
 
 def test_the_short_wait_is_never_longer_than_the_usual() -> None:
-    assert WaitingDebt(DebtOptions(threshold=0, short=0.5)).patience(0.2) == 0.2
+    assert WaitingDebt(DebtOptions(threshold=0, short=0.5)).timeout(0.2) == 0.2
 
 
 def test_a_threshold_above_the_limit_never_shortens() -> None:
     debt = WaitingDebt(DebtOptions(threshold=5, limit=4))
     for _ in range(20):
         debt = debt.wasted()
-    assert debt.patience(0.1) == 0.1
+    assert debt.timeout(0.1) == 0.1
 
 
 @pytest.mark.parametrize("name", ["threshold", "limit", "repayment", "short"])

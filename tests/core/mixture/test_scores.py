@@ -40,7 +40,7 @@ def test_beyond_the_grid(grid: LogGrid) -> None:
 
 
 def test_the_codes_of_scores() -> None:
-    """A law's largest score is 1, code 0; rounding may put it above."""
+    """A distribution's largest score is 1, code 0; rounding may put it above."""
     assert SCORES.codes(np.array([1.0, 1.0 + 2e-16, math.exp(-1), 0.0])).tolist() == [0, 0, 2048, ZERO]
     assert SCORES.value(ZERO - 1) == pytest.approx(math.exp(-32), rel=2e-3)
     assert bound_grid(sampled=False) is SCORES
@@ -60,7 +60,7 @@ def test_a_bound_on_the_grid_has_room() -> None:
         assert SUMS.code_above(SUMS.value(code)) == code - 1
 
 
-def laws(seed: int, size: int) -> Values:
+def distributions(seed: int, size: int) -> Values:
     """Scores with many ties and zeros."""
     random = np.random.default_rng(seed)
     values = SCORES.values(random.integers(0, 5, size) * random.integers(1, 4000))
@@ -79,7 +79,7 @@ def test_reports(seed: int, size: int, replies: list[int | list[int]], bound: Bo
 
     The paper's is the largest of all until a chunk came, and of what that left from then on (CONCORD V-A).
     """
-    probs = laws(seed, size)
+    probs = distributions(seed, size)
     noise = -np.log(Noise(seed).uniform(1, np.arange(size, dtype=np.int32))) if sampled else None
     end, sent, unsent_by_chunk = StepScores(probs, noise, bound), set[int](), list(range(size))
     strengths = SCORES.values(SCORES.codes(probs)) / (1.0 if noise is None else noise)

@@ -12,7 +12,7 @@ from antiphon.core.mixture.weights import certain_alone, dense_token, mixed, str
 from antiphon.core.noise import Noise
 
 
-def law(seed: int, size: int, sharpness: float) -> Values:
+def distribution(seed: int, size: int, sharpness: float) -> Values:
     scores = sharpness * np.random.default_rng(seed).normal(size=size)
     probs = np.exp(scores - scores.max())
     return probs / probs.sum()
@@ -29,16 +29,16 @@ SEEDS = st.integers(0, 2**32)
 @given(SEEDS, st.integers(2, 60), st.integers(1, 3), st.sampled_from([0.5, 2.0, 6.0]), st.booleans())
 def test_the_dense_token_by_its_definition(seed: int, size: int, remotes: int, sharpness: float, sampled: bool) -> None:
     """arg-max of LSE(log pi + l) + g, where the best two are not within rounding of each other."""
-    laws = [law(seed + end, size, sharpness) for end in range(remotes + 1)]
+    distributions = [distribution(seed + end, size, sharpness) for end in range(remotes + 1)]
     masses = np.random.default_rng(seed).normal(size=remotes + 1).tolist()
     noise = noise_of(seed, size) if sampled else None
     total = np.logaddexp.reduce(masses)
-    scores = np.logaddexp.reduce([mass - total + np.log(probs) for mass, probs in zip(masses, laws, strict=True)])
+    scores = np.logaddexp.reduce([mass - total + np.log(probs) for mass, probs in zip(masses, distributions, strict=True)])
     if noise is not None:
         scores = scores - np.log(noise)
     second, first = np.sort(scores)[-2:]
     if first - second > 1e-9:
-        assert dense_token(weights_of(masses), laws, noise) == int(np.argmax(scores))
+        assert dense_token(weights_of(masses), distributions, noise) == int(np.argmax(scores))
 
 
 def test_the_lowest_of_equals_wins() -> None:
@@ -46,14 +46,14 @@ def test_the_lowest_of_equals_wins() -> None:
     assert strongest([np.zeros(3)]) == 0
 
 
-def test_a_sampled_dense_token_has_the_law_of_the_mixture() -> None:
+def test_a_sampled_dense_token_has_the_distribution_of_the_mixture() -> None:
     from scipy.stats import chisquare
 
-    laws, weights = [law(1, 6, 1.0), law(2, 6, 1.0)], weights_of([0.0, -0.4])
+    distributions, weights = [distribution(1, 6, 1.0), distribution(2, 6, 1.0)], weights_of([0.0, -0.4])
     noise, ids = Noise(5), np.arange(6, dtype=np.int32)
     races = 20_000
-    drawn = [dense_token(weights, laws, -np.log(noise.uniform(position, ids))) for position in range(races)]
-    expected = mixed(weights, laws) * races
+    drawn = [dense_token(weights, distributions, -np.log(noise.uniform(position, ids))) for position in range(races)]
+    expected = mixed(weights, distributions) * races
     assert chisquare(np.bincount(drawn, minlength=6), expected).pvalue > 1e-3
 
 
@@ -84,7 +84,7 @@ def test_weights_of_what_is_no_mass(mass: float) -> None:
         weights_of([0.0, mass])
 
 
-def test_the_mixed_law() -> None:
+def test_the_mixed_distribution() -> None:
     assert mixed([0.25, 0.75], [np.array([1.0, 0.0]), np.array([0.2, 0.6])]) == pytest.approx([0.4 / 0.85, 0.45 / 0.85])
 
 
@@ -93,19 +93,19 @@ def test_the_mixed_law() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(SEEDS, st.integers(1, 30), st.integers(1, 3), st.floats(-12, 3), st.booleans())
-def test_a_token_that_is_certain_alone_wins_over_every_remote_law(
+def test_a_token_that_is_certain_alone_wins_over_every_remote_distribution(
     seed: int, size: int, remotes: int, mass: float, sampled: bool
 ) -> None:
-    """Point masses are the worst; also random laws. And if it is not certain, some point mass beats it or draws."""
+    """Point masses are the worst; also random distributions. And if it is not certain, some point mass beats it or draws."""
     weights = weights_of([0.0, *[mass] * remotes])
-    local, noise = law(seed, size, 4.0), noise_of(seed, size) if sampled else None
+    local, noise = distribution(seed, size, 4.0), noise_of(seed, size) if sampled else None
     token = certain_alone(strengths_of(weights[0], local, noise), weights[1:], noise=noise)
     own = int(np.argmax(local if noise is None else local / noise))
     points = list(np.eye(size))
     decided = {dense_token(weights, [local, *[point] * remotes], noise) for point in points}
     if token is not None:
         assert decided == {token} == {own}
-        codes = SCORES.codes(law(seed + 1, size, 2.0))
+        codes = SCORES.codes(distribution(seed + 1, size, 2.0))
         assert dense_token(weights, [local, *[SCORES.values(codes)] * remotes], noise) == token
     else:
         others = [other for other in range(size) if other != own]
@@ -135,7 +135,7 @@ def test_greedy_it_is_the_gap_against_the_remote_weight() -> None:
 @pytest.mark.parametrize("mass", [-3.0, -1.0])
 def test_how_often_a_sampled_token_is_certain_alone(mass: float) -> None:
     weights = weights_of([0.0, mass])
-    local, noise, ids, races = law(3, 5, 1.0), Noise(8), np.arange(5, dtype=np.int32), 8000
+    local, noise, ids, races = distribution(3, 5, 1.0), Noise(8), np.arange(5, dtype=np.int32), 8000
     passed = 0
     for position in range(races):
         times = -np.log(noise.uniform(position, ids))

@@ -53,7 +53,7 @@ def test_the_tokens_are_those_of_real_time(method: str) -> None:
     assert virtual.token_ids == real.token_ids
     assert virtual.answer.text == real.answer.text
     if method != "coupled":  # which frames cross hangs on when drafts are made
-        assert virtual.ledger == real.ledger
+        assert virtual.traffic == real.traffic
 
 
 def test_a_streamed_answer_takes_one_trip_and_its_passes() -> None:

@@ -14,7 +14,7 @@ from antiphon.errors import CapacityError
 from antiphon.methods import METHODS
 from antiphon.models.base import Context
 from antiphon.models.toy import ToyContext, ToyModel, named_toy, toy_pieces
-from antiphon_lab.ends.no_drafts import MuteModel
+from antiphon_lab.ends.no_drafts import NonDraftingModel
 from antiphon_lab.ends.remembering_model import RememberingModel
 from antiphon_lab.ends.timeline import Timeline, watch
 from antiphon_lab.ends.trials import Trial, attempt
@@ -181,7 +181,7 @@ def test_answers_and_timelines_are_those_of_the_models_themselves(method: str) -
 def test_a_mute_device_makes_a_trip_a_token_and_the_answer_of_cloud() -> None:
     cloud, device = named_toy("toy-cloud"), named_toy("toy-device")
     (streamed,) = attempt(trial("cloud"), cloud, device, ["the "], 5)
-    (asking,) = attempt(trial("coupled", draft_length=1, ahead=0), cloud, MuteModel(device), ["the "], 5)
+    (asking,) = attempt(trial("coupled", draft_length=1, ahead=0), cloud, NonDraftingModel(device), ["the "], 5)
     assert asking.token_ids == streamed.token_ids
     assert asking.answer.exchanged.drafted == 0
     assert asking.answer.rounds == asking.tokens == asking.passes

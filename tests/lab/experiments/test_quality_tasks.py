@@ -154,7 +154,7 @@ def test_missing_data(tmp_path: Path) -> None:
 )
 def test_a_missing_extra(task: str, module: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UsageError, match=rf"the task {task} needs {name}: run `pip install 'antiphon\[bench\]'`"):
+    with pytest.raises(UsageError, match=rf"the task {task} needs {name}: run `pip install 'antiphon\[lab\]'`"):
         chosen(["gsm8k", task])
     assert [found.name for found in chosen(["nq", "gsm8k", "nq"])] == ["nq", "gsm8k"]
 

@@ -13,7 +13,7 @@ import pytest
 from antiphon.config import ModelConfig, Request, SamplingParams
 from antiphon.core.mixture.consult import Effort
 from antiphon.core.mixture.debt import DebtOptions
-from antiphon.device.emission import Arrival
+from antiphon.device.emission import Emission
 from antiphon.errors import UsageError
 from antiphon.methods.effects import Consulted, Kind
 from antiphon.methods.mixture.options import MixtureOptions
@@ -32,7 +32,7 @@ from antiphon_lab.experiments.rag.tables import parts, tables
 from antiphon_lab.hardware.profiles import PROFILES
 from antiphon_lab.links.notation import parse_link
 from antiphon_lab.report.origin import origin
-from antiphon_lab.store import KeptFile
+from antiphon_lab.store import Store
 from antiphon_lab.workloads.documents import find_task, libraries
 from lab.rag_data import write_rag_data
 from support.mixtures import Reader
@@ -76,7 +76,7 @@ def test_rows_are_written_as_a_method_with_changes() -> None:
     assert named.name == "to the letter"
     assert named.key == replace(named, name="other").key != row.key
     for text, sentence in (
-        ("concord+patience=3", "no option of a mixture"),
+        ("concord+timeouts=3", "no option of a mixture"),
         ("concord+first=few", "first must be a number"),
         ("concord+first=0", "first must be 1 to 256"),
         ("dssd", "dssd"),
@@ -176,16 +176,16 @@ def test_a_run_goes_on_where_it_stopped(data: Path, monkeypatch: pytest.MonkeyPa
     assert len(written) == len(lines) - 5
     run(plan(data, examples=3))
     assert len(written) == len(lines) - 5 + 8
-    assert len(set(KeptFile(file, Written).found)) == 24
+    assert len(set(Store(file, Written).found)) == 24
 
 
 def test_answers_of_other_settings_are_others(data: Path) -> None:
     for changes in ({}, {"temperature": 1.0}, {"tokens": 4}, {"links": ("concord@10",)}, {"rows": "crcg+kept=1"}):
         run(plan(data, **{"rows": "crcg", "examples": 1, **changes}))
-    assert len(KeptFile(data / "results.jsonl", Written).found) == 5
+    assert len(Store(data / "results.jsonl", Written).found) == 5
 
 
-def test_the_policy_in_the_loop_is_scored_by_the_law_of_each_step(data: Path) -> None:
+def test_the_policy_in_the_loop_is_scored_by_the_distribution_of_each_step(data: Path) -> None:
     rows = "crcg,drcg,drdg-tw,concord,alone: concord-nosystem+gate=1e-9,waits: concord-nosystem+gate=off"
     found = rows_of(run(plan(data, rows, "wikitext", examples=3)))
     dense, alone = found["drdg-tw"].perplexity(0).mean, found["crcg"].perplexity(0).mean
@@ -213,7 +213,7 @@ def test_a_forced_answer_is_the_text(data: Path) -> None:
 def test_what_each_token_took_is_found_again() -> None:
     kinds = (Kind.CERTAIN, Kind.CHANGED, Kind.CERTAIN, Kind.LOCAL, Kind.CONFIRMED)
     took = [Consulted(0.1, Effort(1, 4, 0, False)), Consulted(0.2, None), Consulted(0.0, Effort(), drafted=True)]
-    answer = SimpleNamespace(arrivals=[Arrival(float(place), (kind,), 0) for place, kind in enumerate(kinds)], consulted=took)
+    answer = SimpleNamespace(emissions=[Emission(float(place), (kind,), 0) for place, kind in enumerate(kinds)], consulted=took)
     assert list(steps(answer)) == [
         Step(Kind.CERTAIN),
         Step(Kind.CHANGED, 0.1, True, 1),

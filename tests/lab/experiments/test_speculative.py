@@ -189,8 +189,8 @@ def test_depths_add_up_to_the_tokens_of_an_answer(method: str) -> None:
     assert sum(tested for _, tested in depths) >= sets[1]
     assert method == "tslt-tree" or all(later <= stood for (stood, _), (_, later) in pairwise(depths))
     assert result.as_json()["acceptance_by_depth"] == [stood / tested for stood, tested in depths]
-    assert sum(len(one.kinds) for one in result.answer.arrivals) == result.answer.committed
-    assert sum(one.drafted for one in result.answer.arrivals) == result.answer.exchanged.drafted
+    assert sum(len(one.kinds) for one in result.answer.emissions) == result.answer.committed
+    assert sum(one.drafted for one in result.answer.emissions) == result.answer.exchanged.drafted
 
 
 def test_acceptance_is_of_the_drafts_that_were_tested_and_ends_where_none_stood() -> None:

@@ -1,11 +1,11 @@
 """The papers' closed forms against virtual time, on toys whose drafts stand with a constant probability.
 
-Written out here from the papers: alpha = 1 - TV(draft law, target law), L drafts a round,
+Written out here from the papers: alpha = 1 - TV(draft distribution, target distribution), L drafts a round,
     tokens of a round   (1 - alpha^(L+1)) / (1 - alpha)
-    its seconds         L (T_SLM + D / R_up) + T_LLM,  D bits of a draft law (TSLT 2.3; for a tree a law a parent, 4.2)
-    speed-up            tokens / seconds, over 1 / T_LLM
-and the bits of a round (METHODS 2). Framing, counts and padding are not in the forms, so the laws are made large beside them.
-The forms are given the alpha that a run had, which must be that of the laws as far as chance allows.
+    its seconds         L (T_SLM + D / R_up) + T_LLM,  D bits of a draft distribution (TSLT 2.3; for a tree a distribution a
+    parent, 4.2) speed-up            tokens / seconds, over 1 / T_LLM
+and the bits of a round (METHODS 2). Framing, counts and padding are not in the forms, so the distributions are made large
+beside them. The forms are given the alpha that a run had, which must be that of the distributions as far as chance allows.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from antiphon.config import SamplingParams
 from antiphon.core.distributions import Logits, Probs, process, total_variation, truncated
 from antiphon.device.answer import Result
 from antiphon.models.toy import ToyModel, toy_pieces
-from antiphon_lab.ends.no_drafts import MuteModel
+from antiphon_lab.ends.no_drafts import NonDraftingModel
 from antiphon_lab.ends.trials import Trial, attempt
 from antiphon_lab.experiments.truncated import without_replacement
 from antiphon_lab.hardware.profiles import PROFILES
@@ -45,25 +45,25 @@ class ConstantModel(ToyModel):
         return self._logits
 
     @property
-    def law(self) -> Probs:
+    def distribution(self) -> Probs:
         return process(self._logits, SAMPLING)
 
 
-def meeting(law: Probs, other: Probs) -> float:
-    """How likely one race has the same winner over both laws: x wins over both iff it beats every y over both."""
-    both = np.flatnonzero((law > 0) & (other > 0))
-    law, other = law[both], other[both]
-    return float((1 / np.maximum(law / law[:, None], other / other[:, None]).sum(1)).sum())
+def meeting(distribution: Probs, other: Probs) -> float:
+    """How likely one race has the same winner over both distributions: x wins over both iff it beats every y over both."""
+    both = np.flatnonzero((distribution > 0) & (other > 0))
+    distribution, other = distribution[both], other[both]
+    return float((1 / np.maximum(distribution / distribution[:, None], other / other[:, None]).sum(1)).sum())
 
 
 CLOUD, DEVICE = ConstantModel(1), ConstantModel(2)
 SIZE = len(CLOUD.vocabulary)
 ID = int(np.ceil(np.log2(SIZE)))
-ALPHA = 1 - total_variation(CLOUD.law, DEVICE.law)
+ALPHA = 1 - total_variation(CLOUD.distribution, DEVICE.distribution)
 SPARSE = {"truncate": f"k={KEPT}", "draft_precision": 16, "wire": "plain"}
-TRUNCATED = truncated(DEVICE.law, KEPT, 1.0)
-COUPLED = meeting(CLOUD.law, DEVICE.law)
-ALPHA_TRUNCATED = 1 - total_variation(CLOUD.law, TRUNCATED)
+TRUNCATED = truncated(DEVICE.distribution, KEPT, 1.0)
+COUPLED = meeting(CLOUD.distribution, DEVICE.distribution)
+ALPHA_TRUNCATED = 1 - total_variation(CLOUD.distribution, TRUNCATED)
 
 
 def answers(method: str, link: str, **options: object) -> list[Result]:
@@ -73,7 +73,7 @@ def answers(method: str, link: str, **options: object) -> list[Result]:
 
 def speed(results: Sequence[Result]) -> float:
     """Tokens a second behind the first round, which also reads the prompt."""
-    tokens = sum(result.answer.committed - len(result.answer.arrivals[0].kinds) for result in results)
+    tokens = sum(result.answer.committed - len(result.answer.emissions[0].kinds) for result in results)
     return tokens / sum(result.answer.seconds - result.answer.first_token_s for result in results)
 
 
@@ -87,7 +87,7 @@ def tokens_a_round(alpha: float, drafts: int) -> float:
 
 
 def realised(results: Sequence[Result], alpha: float) -> float:
-    """The share of tested sets of siblings of which one stood; three deviations from what the laws say would be a fault."""
+    """The share of tested sets of siblings of which one stood; three deviations from what the probs say would be a fault."""
     stood, tested = (sum(counts) for counts in zip(*(result.answer.sets_of_siblings() for result in results), strict=True))
     assert stood / tested == pytest.approx(alpha, abs=3 * np.sqrt(alpha * (1 - alpha) / tested))
     return stood / tested
@@ -100,14 +100,14 @@ def compare(what: str, found: float, expected: float) -> None:
 
 def test_the_toys_agree_in_part() -> None:
     assert 0.5 < ALPHA < 0.8
-    assert abs(ALPHA - ALPHA_TRUNCATED) <= 1 - np.sort(DEVICE.law)[-KEPT:].sum()
+    assert abs(ALPHA - ALPHA_TRUNCATED) <= 1 - np.sort(DEVICE.distribution)[-KEPT:].sum()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [1, 100])
 @pytest.mark.parametrize("drafts", [1, 5])
 def test_the_speed_up_of_single_candidates(drafts: int, rate: int) -> None:
-    """TSLT's equation, with dense laws (`dsd`, no indices) of 32 bits an entry."""
+    """TSLT's equation, with dense distributions (`dsd`, no indices) of 32 bits an entry."""
     drafting = answers("dsd", f"tslt@{rate}", draft_length=drafts, draft_precision=32)
     seconds = drafts * (DRAFT_S + 32 * SIZE / (1e6 * rate)) + VERIFY_S
     expected = tokens_a_round(realised(drafting, ALPHA), drafts) * VERIFY_S / seconds
@@ -116,8 +116,8 @@ def test_the_speed_up_of_single_candidates(drafts: int, rate: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [1, 100])
-def test_the_speed_up_of_truncated_laws(rate: int) -> None:
-    """The same with K (b_prob + b_idx) bits a law, and the acceptance of the truncated law."""
+def test_the_speed_up_of_truncated_distributions(rate: int) -> None:
+    """The same with K (b_prob + b_idx) bits a distribution, and the acceptance of the truncated distribution."""
     drafting = answers("tslt", f"tslt@{rate}", draft_length=3, **SPARSE)
     seconds = 3 * (DRAFT_S + KEPT * (16 + ID) / (1e6 * rate)) + VERIFY_S
     expected = tokens_a_round(realised(drafting, ALPHA_TRUNCATED), 3) * VERIFY_S / seconds
@@ -127,9 +127,9 @@ def test_the_speed_up_of_truncated_laws(rate: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [1, 100])
 def test_the_speed_up_of_several_candidates(rate: int) -> None:
-    """A law for each of the 1 + 2 + 4 parents of a tree of 2,2,2; of a node's children one stands with theta."""
+    """A distribution for each of the 1 + 2 + 4 parents of a tree of 2,2,2; of a node's children one stands with theta."""
     drafting = answers("tslt-tree", f"tslt@{rate}", expansion="2,2,2", **SPARSE)
-    theta = realised(drafting, without_replacement(CLOUD.law, TRUNCATED, 2))
+    theta = realised(drafting, without_replacement(CLOUD.distribution, TRUNCATED, 2))
     seconds = 3 * DRAFT_S + 7 * KEPT * (16 + ID) / (1e6 * rate) + VERIFY_S
     compare(f"tslt-tree, {rate} Mbit/s", speed(drafting) / alone(), tokens_a_round(theta, 3) * VERIFY_S / seconds)
 
@@ -157,10 +157,10 @@ def test_the_bits_of_a_round(method: str) -> None:
     """Besides: padding to whole bytes, and the accepted count, which goes down."""
     own = SPARSE if method == "tslt" else {"draft_precision": 32}
     results = answers(method, "x-cosd", draft_length=6, precision=32, ahead=0, **own)
-    rounds, laws = sum(result.answer.rounds for result in results), {"tslt": ALPHA_TRUNCATED, "coupled": COUPLED}
-    forms = bits_a_round(method, 6, realised(results, laws.get(method, ALPHA)))
+    rounds, distributions = sum(result.answer.rounds for result in results), {"tslt": ALPHA_TRUNCATED, "coupled": COUPLED}
+    forms = bits_a_round(method, 6, realised(results, distributions.get(method, ALPHA)))
     for way, form, besides in zip(("up", "down"), forms, (4, 7), strict=True):
-        found = sum(getattr(result.ledger, way).payload_bits for result in results) / rounds
+        found = sum(getattr(result.traffic, way).payload_bits for result in results) / rounds
         print(f"{method} {way}: {found:.1f} bits a round, form {form:.1f}, off by {found / form - 1:+.2%}")
         assert found == pytest.approx(form, rel=0.03, abs=besides)
 
@@ -171,7 +171,7 @@ def test_the_figure_of_x_cosd_on_toys() -> None:
 
     def tried(method: str, mute: bool = False, **options: object) -> float:
         trial = Trial(method, parse_link("x-cosd@100"), PROFILES["a100-7b"], SAMPLING, options, TOKENS)
-        return speed(attempt(trial, CLOUD, MuteModel(DEVICE) if mute else DEVICE, ["the "] * ANSWERS))
+        return speed(attempt(trial, CLOUD, NonDraftingModel(DEVICE) if mute else DEVICE, ["the "] * ANSWERS))
 
     streamed, asking = tried("cloud"), tried("coupled", mute=True, draft_length=1, ahead=0)
     candidates, tree = tried("xcosd-e", draft_length=2), tried("coupled-tree", expansion="2,2,2")

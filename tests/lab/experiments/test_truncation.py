@@ -21,7 +21,7 @@ from antiphon_lab.cli import main
 from antiphon_lab.experiments.truncated import STEPS, Meter, acceptance, second_accepted, wire_forms, without_replacement
 from antiphon_lab.experiments.truncation import Plan, Report, Row, run, table
 from antiphon_lab.report.plots import draw, require_drawable
-from antiphon_lab.workloads.texts import Pair, laws, read_prompts
+from antiphon_lab.workloads.texts import Pair, distributions, read_prompts
 
 QUIET = Console(quiet=True)
 LINES = [f"number {index} " + "the rain on the inland hills of another age " * 10 for index in range(7)]
@@ -63,18 +63,18 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return shifted / shifted.sum()
 
 
-def one_of_two(target: np.ndarray, law: np.ndarray, *, replacement: bool) -> float:
+def one_of_two(target: np.ndarray, distribution: np.ndarray, *, replacement: bool) -> float:
     """The probability that one of two drafts stands, by following every first draft, as the verifier does."""
     total = 0.0
-    left_over = np.maximum(target - law, 0.0)
+    left_over = np.maximum(target - distribution, 0.0)
     left_over /= left_over.sum()
-    for first in np.flatnonzero(law):
-        stands = min(1.0, target[first] / law[first])
-        second = law.copy()
+    for first in np.flatnonzero(distribution):
+        stands = min(1.0, target[first] / distribution[first])
+        second = distribution.copy()
         if not replacement:
             second[first] = 0.0
             second /= second.sum()
-        total += law[first] * (stands + (1.0 - stands) * np.minimum(left_over, second).sum())
+        total += distribution[first] * (stands + (1.0 - stands) * np.minimum(left_over, second).sum())
     return float(total)
 
 
@@ -82,24 +82,24 @@ def test_one_position_by_hand(tmp_path: Path) -> None:
     report = run(plan(tmp_path, prompts=1, positions=1, keep=("k=3", "p=0.6"), draft_precision=32), QUIET)
     prompt = LINES[0][:201].rpartition(" ")[0]
     target = softmax(CLOUD.logits(CLOUD.tokenize(prompt)))[COMMON.cloud_ids]
-    law = np.zeros(len(target))
-    law[: COMMON.size] = softmax(DEVICE.logits(DEVICE.tokenize(prompt))[COMMON.device_ids])
-    ranked = np.argsort(-law)
-    fewest = next(count for count in range(1, 300) if law[ranked[:count]].sum() >= 0.6)
-    assert report.full.single.mean == pytest.approx(np.minimum(target, law).sum())
+    distribution = np.zeros(len(target))
+    distribution[: COMMON.size] = softmax(DEVICE.logits(DEVICE.tokenize(prompt))[COMMON.device_ids])
+    ranked = np.argsort(-distribution)
+    fewest = next(count for count in range(1, 300) if distribution[ranked[:count]].sum() >= 0.6)
+    assert report.full.single.mean == pytest.approx(np.minimum(target, distribution).sum())
     for row, count in zip(report.rows, (3, fewest), strict=True):
         kept = ranked[:count]
-        cut = np.zeros(len(law))
-        cut[kept] = law[kept] / law[kept].sum()
+        cut = np.zeros(len(distribution))
+        cut[kept] = distribution[kept] / distribution[kept].sum()
         assert (row.kept.mean, row.sent.mean) == (count, count)
-        assert row.mass.mean == pytest.approx(law[kept].sum())
+        assert row.mass.mean == pytest.approx(distribution[kept].sum())
         found, single = row.acceptance, np.minimum(target, cut).sum()
         assert found.single.mean == pytest.approx(single, abs=1e-6)
         assert found.with_replacement.mean == pytest.approx(one_of_two(target, cut, replacement=True), abs=1e-6)
         assert found.without_replacement is not None
         assert found.without_replacement.mean == pytest.approx(one_of_two(target, cut, replacement=False), abs=1e-6)
         assert row.share_of_full.mean == pytest.approx(single / report.full.single.mean, abs=1e-6)
-        cost = abs(single - report.full.single.mean) - (1.0 - law[kept].sum())
+        cost = abs(single - report.full.single.mean) - (1.0 - distribution[kept].sum())
         assert row.largest_excess == pytest.approx(cost, abs=1e-6)
         assert check_wires(row, np.sort(kept))
 
@@ -113,25 +113,28 @@ def check_wires(row: Row, kept: np.ndarray) -> bool:
     }
     for wire in row.wires:
         size = wanted[wire.form][1]
-        assert (wire.bits, wire.bytes_per_law.mean, wire.entries.mean) == (wanted[wire.form][0], size, len(kept))
+        assert (wire.bits, wire.bytes_per_distribution.mean, wire.entries.mean) == (wanted[wire.form][0], size, len(kept))
         assert wire.bytes_per_entry.mean == pytest.approx(size / len(kept))
         assert wire.saved == pytest.approx(1 - size / (2 * COMMON.size))
     return [wire.form for wire in row.wires] == ["delta", "plain"]
 
 
-def random_law(chance: np.random.Generator, size: int, *, zeros: int = 0) -> np.ndarray:
-    law = chance.dirichlet(np.full(size, 0.3))
-    law[chance.permutation(size)[:zeros]] = 0.0
-    return law / law.sum()
+def random_distribution(chance: np.random.Generator, size: int, *, zeros: int = 0) -> np.ndarray:
+    distribution = chance.dirichlet(np.full(size, 0.3))
+    distribution[chance.permutation(size)[:zeros]] = 0.0
+    return distribution / distribution.sum()
 
 
 def test_all_first_children_at_once_are_the_sum_over_them() -> None:
     chance = np.random.default_rng(3)
     for round_ in range(40):
-        target, law = random_law(chance, 9, zeros=round_ % 4), random_law(chance, 9, zeros=round_ % 5)
+        target, distribution = (
+            random_distribution(chance, 9, zeros=round_ % 4),
+            random_distribution(chance, 9, zeros=round_ % 5),
+        )
         for count in (1, 2, 3, 4):
-            wanted = acceptance_rate(target, law, count, replacement=False)
-            assert without_replacement(target, law, count) == pytest.approx(wanted, abs=1e-12)
+            wanted = acceptance_rate(target, distribution, count, replacement=False)
+            assert without_replacement(target, distribution, count) == pytest.approx(wanted, abs=1e-12)
     point, other = np.eye(3)[0], np.eye(3)[1]
     assert without_replacement(other, point, 2) == acceptance_rate(other, point, 2, replacement=False) == 0
     assert without_replacement(point, point, 2) == 1
@@ -139,13 +142,13 @@ def test_all_first_children_at_once_are_the_sum_over_them() -> None:
 
 def test_acceptance_looks_at_the_support_only() -> None:
     chance = np.random.default_rng(4)
-    target, law = random_law(chance, 60), random_law(chance, 40, zeros=30)
+    target, distribution = random_distribution(chance, 60), random_distribution(chance, 40, zeros=30)
     for children in (1, 2, 3):
-        found = acceptance(target, law, children)
-        assert found.single == pytest.approx(np.minimum(target[:40], law).sum(), abs=1e-12)
-        rates = [acceptance_rate(target, law, children, replacement=way) for way in (True, False)]
+        found = acceptance(target, distribution, children)
+        assert found.single == pytest.approx(np.minimum(target[:40], distribution).sum(), abs=1e-12)
+        rates = [acceptance_rate(target, distribution, children, replacement=way) for way in (True, False)]
         assert [found.with_replacement, found.without_replacement] == pytest.approx(rates, abs=1e-12)
-    long = random_law(chance, STEPS + 1)
+    long = random_distribution(chance, STEPS + 1)
     assert acceptance(long, long, 2).without_replacement == pytest.approx(1.0)
     assert acceptance(long, long, 3).without_replacement is None
 
@@ -161,7 +164,7 @@ def test_more_tokens_keep_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("precision", [8, 16, 32])
-def test_nothing_cut_is_the_full_law(precision: int, tmp_path: Path) -> None:
+def test_nothing_cut_is_the_full_distribution(precision: int, tmp_path: Path) -> None:
     report = run(plan(tmp_path, keep=("off", "k=265", "p=1"), draft_precision=precision), QUIET)
     error = {8: 0.011, 16: 1e-4, 32: 1e-6}[precision]
     for row in report.rows:
@@ -175,26 +178,26 @@ def test_nothing_cut_is_the_full_law(precision: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_acceptance_of_a_second_draft_by_hand(seed: int) -> None:
-    """Where a first draft fell the target is the residual; the second draft comes from the same law (TSLT 4.3)."""
+    """Where a first draft fell the target is the residual; the second draft comes from the same distribution (TSLT 4.3)."""
     chance = np.random.default_rng(seed)
-    target, law = chance.dirichlet(np.full(6, 0.5)), chance.dirichlet(np.full(4, 0.5))
-    rest = np.maximum(target - np.append(law, [0.0, 0.0]), 0.0)
-    wanted = sum(min(law[token], rest[token] / rest.sum()) for token in range(4))
-    found, mass = second_accepted(target, law)
+    target, distribution = chance.dirichlet(np.full(6, 0.5)), chance.dirichlet(np.full(4, 0.5))
+    rest = np.maximum(target - np.append(distribution, [0.0, 0.0]), 0.0)
+    wanted = sum(min(distribution[token], rest[token] / rest.sum()) for token in range(4))
+    found, mass = second_accepted(target, distribution)
     assert found == pytest.approx(wanted, abs=1e-12)
     assert mass == pytest.approx(rest.sum(), abs=1e-12)
-    both = acceptance(target, law, 2).with_replacement
+    both = acceptance(target, distribution, 2).with_replacement
     assert both == pytest.approx(1 - mass + mass * found, abs=1e-12)
 
 
 def test_a_second_draft_that_is_never_drawn() -> None:
-    law = np.array([0.25, 0.75])
-    assert second_accepted(law, law) == (1.0, 0.0)
+    distribution = np.array([0.25, 0.75])
+    assert second_accepted(distribution, distribution) == (1.0, 0.0)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_theorem_2_holds_and_its_bound_says_something(seed: int) -> None:
-    """For every truncation of laws of any kind; and a bound without its last term, sigma itself, would not hold."""
+    """For every truncation of distributions of any kind; and a bound without its last term, sigma itself, would not hold."""
     chance = np.random.default_rng(seed)
     meter = Meter(COMMON, ("k=3", "k=30", "p=0.5", "p=0.9"), 16, 2)
     points = [
@@ -211,8 +214,8 @@ def test_theorem_2_holds_and_its_bound_says_something(seed: int) -> None:
 def test_the_bound_counts_what_rounding_moved() -> None:
     """Where truncation cuts nothing, the excess is what is lost beyond the rounding's total variation."""
     chance = np.random.default_rng(5)
-    target, law = random_law(chance, len(COMMON.cloud_ids)), random_law(chance, COMMON.size)
-    position = Meter(COMMON, ("off",), 8, 1).measure(target, law)
+    target, distribution = random_distribution(chance, len(COMMON.cloud_ids)), random_distribution(chance, COMMON.size)
+    position = Meter(COMMON, ("off",), 8, 1).measure(target, distribution)
     (point,) = position.points
     assert point.sent < point.kept == COMMON.size
     assert -0.02 < point.excess <= 1e-9
@@ -223,14 +226,14 @@ def test_the_text_goes_on_with_tokens_of_the_target() -> None:
     """Also with tokens that the device must spell."""
     prompt, seed = "the rain in", 4
     said, outside = [], 0
-    for position, (target, law) in enumerate(laws(PAIR, prompt, 30, seed)):
+    for position, (target, distribution) in enumerate(distributions(PAIR, prompt, 30, seed)):
         read = [*CLOUD.tokenize(prompt), *COMMON.cloud_ids[said].tolist()]
         spelled = DEVICE.tokenize(prompt)
         for number in said:
             known = number < COMMON.size
             spelled += [int(COMMON.device_ids[number])] if known else spell(DEVICE, COMMON.pieces[number])
         assert target == pytest.approx(softmax(CLOUD.logits(read))[COMMON.cloud_ids])
-        assert law == pytest.approx(softmax(DEVICE.logits(spelled)[COMMON.device_ids]))
+        assert distribution == pytest.approx(softmax(DEVICE.logits(spelled)[COMMON.device_ids]))
         said.append(PhiloxChance(seed).at(Place(position), Role.TARGET).categorical(target))
         outside += said[-1] >= COMMON.size
     assert (len(said), outside) == (30, 2)
@@ -238,8 +241,8 @@ def test_the_text_goes_on_with_tokens_of_the_target() -> None:
 
 def test_an_end_ends_the_text() -> None:
     certain = SamplingParams(temperature=1.0, logit_bias=((CLOUD.vocabulary.end, 1000.0),))
-    assert len(list(laws(replace(PAIR, sampling=certain), "the rain", 5, 0))) == 1
-    assert len(list(laws(PAIR, "the rain", 1, 0))) == 1
+    assert len(list(distributions(replace(PAIR, sampling=certain), "the rain", 5, 0))) == 1
+    assert len(list(distributions(PAIR, "the rain", 1, 0))) == 1
 
 
 def test_prompts_are_spread_over_the_file(tmp_path: Path) -> None:
@@ -267,7 +270,7 @@ def test_intervals(tmp_path: Path) -> None:
     assert "no intervals: n too small" in shown(few)
 
 
-def test_greedy_laws_are_one_token(tmp_path: Path) -> None:
+def test_greedy_distributions_are_one_token(tmp_path: Path) -> None:
     report = run(plan(tmp_path, sampling=SamplingParams(temperature=0.0), keep=("k=3",)), QUIET)
     (row,) = report.rows
     assert (row.kept.mean, row.mass.mean) == (1, 1)
@@ -337,7 +340,7 @@ def test_a_look_at_a_picture_file_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError, match=r"--plot needs matplotlib: run `pip install 'antiphon\[bench\]'`"):
+    with pytest.raises(UsageError, match=r"--plot needs matplotlib: run `pip install 'antiphon\[lab\]'`"):
         require_drawable(Path("x.svg"))
 
 
@@ -360,7 +363,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     out, err = capsys.readouterr()
     found = json.loads(out.splitlines()[-1])
     assert (found["cloud_model"], found["model"], found["prompts"], found["positions"]) == ("toy-cloud", "toy-device", 2, 4)
-    assert (found["common_tokens"], found["cloud_tokens"], found["dense_bytes_per_law"]) == (265, 272, 530)
+    assert (found["common_tokens"], found["cloud_tokens"], found["dense_bytes_per_distribution"]) == (265, 272, 530)
     assert found["bound_held"] is True
     assert found["largest_excess"] <= 1e-9
     assert set(found["full"]) == {"single", "with_replacement", "without_replacement"}

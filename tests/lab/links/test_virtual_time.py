@@ -11,7 +11,7 @@ import pytest
 
 from antiphon.cloud.connection import CloudConnection, SessionHost
 from antiphon.cloud.service import Cloud
-from antiphon.config import Limits, Patience
+from antiphon.config import Limits, Timeouts
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Answer
 from antiphon.device.connection import Connection, DeviceSession
@@ -28,7 +28,7 @@ from antiphon.wire.messages import Cancel, Draft, Message
 from antiphon.wire.session import Received
 from antiphon_lab.links.virtual_time import Deadlock, VirtualWorker, run_virtual
 from support.broken_links import Network, broken, random_delay
-from support.laws import SHARED
+from support.distributions import SHARED
 from support.links import request
 
 Result = TypeVar("Result")
@@ -198,10 +198,10 @@ def test_a_pass_that_is_given_up_is_paid_until_then() -> None:
         worker, told, found = VirtualWorker(lambda width, length: 2.0), asyncio.Event(), []
         asyncio.get_running_loop().call_later(2.5, told.set)
         for _ in range(3):
-            found.append((*await worker.preemptible(lambda: worker.timed(lambda: "law", 1, 0)[0], told), now()))
+            found.append((*await worker.preemptible(lambda: worker.timed(lambda: "distribution", 1, 0)[0], told), now()))
         return [*found, await worker.run(lambda: now())]
 
-    assert run_virtual(run()) == [("law", 0.0, 2.0), (None, 1.5, 2.5), (None, 2.0, 2.5), 2.5]
+    assert run_virtual(run()) == [("distribution", 0.0, 2.0), (None, 1.5, 2.5), (None, 2.0, 2.5), 2.5]
 
 
 def test_the_real_worker_measures() -> None:
@@ -283,7 +283,7 @@ def tenth(width: int, length: int) -> float:
 
 
 def device_host() -> tuple[Any, Callable[[Message], None]]:
-    session = DeviceSession(SimpleNamespace(wire=None, patience=Patience()), 1)  # type: ignore[arg-type]
+    session = DeviceSession(SimpleNamespace(wire=None, timeouts=Timeouts()), 1)  # type: ignore[arg-type]
     host = Host(VirtualWorker(tenth), Answer(identity(ToyModel(SHARED).vocabulary), (), 0.0), lambda pieces: None)
     host.sessions = [session]
     return host, session.deliver

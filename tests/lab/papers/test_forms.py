@@ -31,7 +31,7 @@ class Steady(ToyModel):
         return self.row
 
     @property
-    def law(self) -> np.ndarray:
+    def distribution(self) -> np.ndarray:
         shifted = np.exp(self.row.astype(np.float64) - self.row.max())
         return shifted / shifted.sum()
 
@@ -50,11 +50,11 @@ def speed_up(method: str, rate: float, **options: object) -> tuple[float, Timing
     return tokens / seconds / (others / longer), ours
 
 
-def form(laws: int, law_bits: float, drafts: int = 3) -> SpeedUp:
-    return SpeedUp(drafts, FLAT.draft.seconds(1, 0), FLAT.verify.seconds(1, 0), law_bits, laws)
+def form(distributions: int, distribution_bits: float, drafts: int = 3) -> SpeedUp:
+    return SpeedUp(drafts, FLAT.draft.seconds(1, 0), FLAT.verify.seconds(1, 0), distribution_bits, distributions)
 
 
-CUT = truncated(DEVICE.law, 100, 1.0)
+CUT = truncated(DEVICE.distribution, 100, 1.0)
 CASES = {
     "tslt": ({"draft_length": 3, "truncate": "k=100", "wire": "plain", "draft_precision": 16}, CUT, 3, 1, 100 * (16.0 + 9)),
     "tslt-tree": (
@@ -72,18 +72,18 @@ CASES = {
 def test_the_speed_up_of_the_paper(method: str) -> None:
     """Every closed form of every method is held against virtual time in `test_speculative_forms`; this is `forms`."""
     rate = 0.2
-    options, law, laws, children, bits = CASES[method]
-    acceptance = acceptance_rate(CLOUD.law, law, children, replacement=True)
+    options, distribution, distributions, children, bits = CASES[method]
+    acceptance = acceptance_rate(CLOUD.distribution, distribution, children, replacement=True)
     assert 0.4 < acceptance < 0.9
     found, ours = speed_up(method, rate, **options)
     stood = ours.accepted / ours.tested
     assert stood == pytest.approx(acceptance, abs=0.025)
     assert ours.tokens / len(ours.moments) == pytest.approx(tokens_a_round(stood, 3), rel=0.03)
-    assert found == pytest.approx(form(laws, bits).at(stood, 1e6 * rate), rel=0.03)
+    assert found == pytest.approx(form(distributions, bits).at(stood, 1e6 * rate), rel=0.03)
 
 
 def test_a_chain_by_hand() -> None:
-    """Two drafts, each accepted half the time: 1.75 tokens in 2 x 4 + 33 ms and two laws of 1 kbit at 100 kbit/s."""
+    """Two drafts, each accepted half the time: 1.75 tokens in 2 x 4 + 33 ms and two distributions of 1 kbit at 100 kbit/s."""
     assert tokens_a_round(0.5, 2) == 1.75
     assert tokens_a_round(1.0, 3) == 4
     assert tokens_a_round(0.0, 3) == 1

@@ -32,7 +32,7 @@ from antiphon_lab.papers.xcosd.claims import claims as xcosd_claims
 from antiphon_lab.papers.xcosd.run import Report as XcosdReport
 from antiphon_lab.papers.xcosd.scores import Quality, until_stop
 from antiphon_lab.stats.intervals import ratio, ratio_of_ratios
-from antiphon_lab.store import KeptFile
+from antiphon_lab.store import Store
 from lab import tiny_data
 
 LINES = [f"number {index} " + "the rain on the inland hills of another age " * 10 for index in range(4)]
@@ -108,10 +108,10 @@ def test_what_is_in_the_figures_of_tslt(data: Path, tmp_path: Path, monkeypatch:
     lines = {(line["kind"]["name"], line["kind"]["tree"]): line for line in figures["speeds"]}
     assert (figures["prompts"], figures["tokens"], figures["extreme"]["answers"]) == (2, 12, 2)
     assert [point["rate"] for point in lines["coupled", False]["points"]] == [1, 30, 1000]
-    slow, _, fast = (point["speed_up"]["mean"] for point in lines["whole laws", True]["points"])
+    slow, _, fast = (point["speed_up"]["mean"] for point in lines["whole distributions", True]["points"])
     assert slow < fast
     assert lines["coupled", True]["points"][0]["form"] is None
-    assert 0.5 < lines["k = 32", False]["law_bits"] / (32 * (16 + 9)) < 1.05  # a last round has fewer laws
+    assert 0.5 < lines["k = 32", False]["distribution_bits"] / (32 * (16 + 9)) < 1.05  # a last round has fewer distributions
 
 
 @pytest.mark.slow
@@ -206,7 +206,7 @@ Opened = Callable[..., Lab]
 @pytest.fixture
 def lab(tmp_path: Path) -> Opened:
     def opened(profile: str = "a100-7b") -> Lab:
-        file = KeptFile(None, Entry)
+        file = Store(None, Entry)
         file.keeping().__enter__()
         models = ModelConfig("toy-cloud"), ModelConfig("toy-device")
         progress = Progress(console=Console(quiet=True))

@@ -23,7 +23,7 @@ def test_equal_scores_differ_by_nothing() -> None:
     assert difference_interval(some, some, mean) == (0.0, 0.0)
 
 
-def test_scores_of_one_law_leave_zero_inside() -> None:
+def test_scores_of_one_distribution_leave_zero_inside() -> None:
     chance = np.random.default_rng(1)
     ours, theirs = (scores(list(chance.random(50))) for _ in range(2))
     low, high = difference_interval(ours, theirs, mean)
@@ -47,7 +47,7 @@ def test_it_is_paired() -> None:
     assert high == pytest.approx(1.0)
 
 
-def test_its_width_is_that_of_the_normal_law() -> None:
+def test_its_width_is_that_of_the_normal_distribution() -> None:
     values = np.random.default_rng(2).standard_normal(400)
     low, high = difference_interval(scores(list(values)), scores([0.0] * 400), mean)
     assert low == pytest.approx(values.mean() - 1.96 * values.std() / 20, abs=0.01)

@@ -1,4 +1,4 @@
-"""`dragon`'s joint law, summed over every branch of both halves' code, is the mixture's (METHODS 4); greedy `drdg-tw`'s too."""
+"""`dragon`'s joint distribution, summed over every branch of both halves, is the mixture's (METHODS 4); `drdg-tw`'s too."""
 
 import math
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from antiphon.config import SamplingParams
 from antiphon.methods.effects import Emitted, Kind
 from antiphon.methods.mixture.options import MixtureOptions
-from antiphon.testing.enumeration import EnumeratingChance, output_law
-from support.laws import SHARED, Law, Pair, distance, variation
+from antiphon.testing.enumeration import EnumeratingChance, output_distribution
+from support.distributions import SHARED, Distribution, Pair, distance, variation
 from support.mixed import Masses, emitted, mixture
 
 PLAIN, GREEDY = SamplingParams(temperature=1.0), SamplingParams(temperature=0.0)
@@ -23,8 +23,8 @@ SAMPLINGS = {
 MASSES = {"equal": (0.0, 0.0), "device": (1.5, 0.0), "cloud": (0.0, 2.0), "only cloud": (-math.inf, 0.0)}
 
 
-def written(name: str, pair: Pair, sampling: SamplingParams, masses: Masses, tokens: int = 2, **given: object) -> Law:
-    """The joint law of the first tokens."""
+def written(name: str, pair: Pair, sampling: SamplingParams, masses: Masses, tokens: int = 2, **given: object) -> Distribution:
+    """The joint distribution of the first tokens."""
     options = MixtureOptions(**given)
 
     def run(chance: EnumeratingChance) -> tuple[int, ...]:
@@ -32,23 +32,23 @@ def written(name: str, pair: Pair, sampling: SamplingParams, masses: Masses, tok
         assert not any(token.kind is Kind.LOCAL for token in told), "every token is decided with evidence"
         return tuple(token.number for token in told)
 
-    law = output_law(run)
-    assert sum(law.values()) == pytest.approx(1, abs=1e-12)
-    return law
+    distribution = output_distribution(run)
+    assert sum(distribution.values()) == pytest.approx(1, abs=1e-12)
+    return distribution
 
 
 @pytest.mark.parametrize("ahead", [1, 2])
 @pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=SAMPLINGS)
-def test_joint_law(sampling: SamplingParams, ahead: int) -> None:
-    """Ahead 2 drafts the second token before the first is decided: what a rollback drops must leave no trace in the law."""
+def test_joint_distribution(sampling: SamplingParams, ahead: int) -> None:
+    """Ahead 2 drafts the second token before the first is decided: what a rollback drops must leave no trace in the probs."""
     pair, masses = Pair(SHARED, SHARED, seed=4), (0.5, 0.0)
-    law = written("dragon", pair, sampling, masses, ahead=ahead)
-    assert distance(law, mixture(pair, sampling, masses)) < 1e-12
-    assert (len(law) > 1) == (sampling.temperature > 0)
+    distribution = written("dragon", pair, sampling, masses, ahead=ahead)
+    assert distance(distribution, mixture(pair, sampling, masses)) < 1e-12
+    assert (len(distribution) > 1) == (sampling.temperature > 0)
 
 
 @pytest.mark.parametrize("masses", MASSES.values(), ids=MASSES)
-def test_joint_law_whatever_the_weights(masses: Masses) -> None:
+def test_joint_distribution_whatever_the_weights(masses: Masses) -> None:
     pair = Pair(SHARED, SHARED, seed=7)
     assert distance(written("dragon", pair, PLAIN, masses, ahead=1), mixture(pair, PLAIN, masses)) < 1e-12
 
@@ -57,21 +57,21 @@ def test_joint_law_whatever_the_weights(masses: Masses) -> None:
 @pytest.mark.parametrize("sampling", [PLAIN, GREEDY], ids=["plain", "greedy"])
 def test_packed_scores_give_the_truncated_mixture(sampling: SamplingParams, top_p: float) -> None:
     pair, masses = Pair(SHARED, SHARED, seed=2), (0.0, 0.7)
-    law = written("dragon", pair, sampling, masses, ahead=1, packing="topp", top_p=top_p)
-    assert distance(law, mixture(pair, sampling, masses, top_p=top_p)) < 1e-12
+    distribution = written("dragon", pair, sampling, masses, ahead=1, packing="topp", top_p=top_p)
+    assert distance(distribution, mixture(pair, sampling, masses, top_p=top_p)) < 1e-12
 
 
 def test_packing_is_lossy() -> None:
     pair, masses = Pair(SHARED, SHARED, seed=2), (0.0, 0.7)
-    law = written("dragon", pair, PLAIN, masses, ahead=1, packing="topp", top_p=0.3)
-    assert variation(law, mixture(pair, PLAIN, masses)) > 0.05
+    distribution = written("dragon", pair, PLAIN, masses, ahead=1, packing="topp", top_p=0.3)
+    assert variation(distribution, mixture(pair, PLAIN, masses)) > 0.05
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_token_wise_mixing_is_greedy_dense(seed: int) -> None:
     pair, masses = Pair(SHARED, SHARED, seed=3 * seed), (0.0, 0.3)
-    law = written("drdg-tw", pair, GREEDY, masses, tokens=6)
-    assert distance(law, mixture(pair, GREEDY, masses, tokens=6)) < 1e-12
+    distribution = written("drdg-tw", pair, GREEDY, masses, tokens=6)
+    assert distance(distribution, mixture(pair, GREEDY, masses, tokens=6)) < 1e-12
 
 
 @settings(max_examples=12, deadline=None)
@@ -86,19 +86,19 @@ def test_token_wise_mixing_is_greedy_dense(seed: int) -> None:
 def test_any_pair_of_models(seed: int, sharpness: float, temperature: float, top_k: int, masses: Masses, top_p: float) -> None:
     pair = Pair(SHARED, SHARED, seed=3 * seed, sharpness=sharpness)
     sampling = SamplingParams(temperature=temperature, top_k=top_k)
-    law = written("dragon", pair, sampling, masses, ahead=1, packing="topp", top_p=top_p)
-    assert distance(law, mixture(pair, sampling, masses, top_p=top_p)) < 1e-12
+    distribution = written("dragon", pair, sampling, masses, ahead=1, packing="topp", top_p=top_p)
+    assert distance(distribution, mixture(pair, sampling, masses, top_p=top_p)) < 1e-12
 
 
 @pytest.mark.slow
-def test_joint_law_of_three_tokens_drafted_ahead() -> None:
+def test_joint_distribution_of_three_tokens_drafted_ahead() -> None:
     pair, masses, sampling = Pair(SHARED, SHARED, seed=5), (0.4, 0.0), SamplingParams(temperature=1.0, top_k=2)
-    law = written("dragon", pair, sampling, masses, tokens=3)
-    assert distance(law, mixture(pair, sampling, masses, tokens=3)) < 1e-12
+    distribution = written("dragon", pair, sampling, masses, tokens=3)
+    assert distance(distribution, mixture(pair, sampling, masses, tokens=3)) < 1e-12
 
 
 def test_both_drafts_are_kept_replaced_and_rolled_back() -> None:
-    """What the law is made of does occur: else equality would say little."""
+    """What the distribution is made of does occur: else equality would say little."""
     pair, kinds = Pair(SHARED, SHARED, seed=4), set()
 
     def run(chance: EnumeratingChance) -> tuple[Kind, ...]:
@@ -106,15 +106,16 @@ def test_both_drafts_are_kept_replaced_and_rolled_back() -> None:
         kinds.update(token.kind for token in told)
         return tuple(token.kind for token in told)
 
-    assert len(output_law(run)) >= 4
+    assert len(output_distribution(run)) >= 4
     assert kinds == {Kind.CONFIRMED, Kind.CHANGED}
 
 
 def test_a_planted_bug_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the cloud's share of replaced drafts, the device's half of the law is too large."""
+    """Without the cloud's share of replaced drafts, the device's half of the distribution is too large."""
     monkeypatch.setattr(
-        "antiphon.methods.mixture.dragon.aggregated", lambda stream, drafts, laws, weights: drafts[stream.bernoulli(0.5)]
+        "antiphon.methods.mixture.dragon.aggregated",
+        lambda stream, drafts, distributions, weights: drafts[stream.bernoulli(0.5)],
     )
     pair, masses = Pair(SHARED, SHARED, seed=4), (1.5, 0.0)
-    law = written("dragon", pair, PLAIN, masses, ahead=1)
-    assert distance(law, mixture(pair, PLAIN, masses)) > 0.01
+    distribution = written("dragon", pair, PLAIN, masses, ahead=1)
+    assert distance(distribution, mixture(pair, PLAIN, masses)) > 0.01

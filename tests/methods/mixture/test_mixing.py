@@ -13,8 +13,8 @@ from antiphon.config import Request, SamplingParams
 from antiphon.core.mixture.certificate import Certificate
 from antiphon.core.mixture.scores import StepScores
 from antiphon.methods.effects import Kind
-from antiphon.methods.mixture.cloud import EvidenceCloud
-from antiphon.methods.mixture.cloud_stream import CloudLine
+from antiphon.methods.mixture.cloud import MixtureCloud
+from antiphon.methods.mixture.cloud_stream import CloudStream
 from support.mixtures import Reader, World, answer, dense_answer, question, require_true, world
 
 STEPWISE = ["concord", "concord-nosystem", "concord-nocomm", "drdg-tw"]
@@ -165,7 +165,7 @@ def test_greedy_dragon_is_dense(packing: str) -> None:
 @pytest.mark.parametrize("method", STEPWISE)
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_every_sampling_parameter(method: str, temperature: float) -> None:
-    """Both ends apply them to their own law; what is cut off at one end may still be likely at the other."""
+    """Both ends apply them to their own distribution; what is cut off at one end may still be likely at the other."""
     shaped = [
         {"top_k": 5},
         {"top_p": 0.5},
@@ -267,7 +267,7 @@ def test_push_asks_for_no_ids() -> None:
     assert told.numbers == dense_answer(there, request)
 
 
-class Silent(EvidenceCloud):
+class Silent(MixtureCloud):
     """Says what it found, and no more."""
 
     def _may_step(self) -> bool:
@@ -312,34 +312,34 @@ def too_low_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def no_rollback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CloudLine, "committed", lambda self, token, step: self._proofs.pop(step, None) and None)
+    monkeypatch.setattr(CloudStream, "committed", lambda self, token, step: self._proofs.pop(step, None) and None)
 
 
 def old_epochs_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    take = CloudLine._take_evidence
+    take = CloudStream._take_evidence
 
-    def wrong(self: CloudLine, message: Any, now: float) -> None:
+    def wrong(self: CloudStream, message: Any, now: float) -> None:
         if message.epoch < self.epoch and message.step >= self._expected:
             message = type(message)(self.epoch, self._expected, message.payload)
         take(self, message, now)
 
-    monkeypatch.setattr(CloudLine, "_take_evidence", wrong)
+    monkeypatch.setattr(CloudStream, "_take_evidence", wrong)
 
 
 def forgets_to_take_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    realign = EvidenceCloud._realign
+    realign = MixtureCloud._realign
 
-    def wrong(self: EvidenceCloud, message: Any) -> None:
+    def wrong(self: MixtureCloud, message: Any) -> None:
         back, self._side.verifier.take_back = self._side.verifier.take_back, lambda count: []
         realign(self, message)
         self._side.verifier.take_back = back
 
-    monkeypatch.setattr(EvidenceCloud, "_realign", wrong)
+    monkeypatch.setattr(MixtureCloud, "_realign", wrong)
 
 
 def unequal_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    noise = EvidenceCloud.noise
-    monkeypatch.setattr(EvidenceCloud, "noise", lambda self, step: noise(self, step + 1))
+    noise = MixtureCloud.noise
+    monkeypatch.setattr(MixtureCloud, "noise", lambda self, step: noise(self, step + 1))
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from antiphon.core.mixture.scores import Report
 from antiphon.errors import LinkError, ProtocolError
 from antiphon.methods.base import Transcript
-from antiphon.methods.mixture.cloud_stream import UNANSWERED, CloudLine
+from antiphon.methods.mixture.cloud_stream import UNANSWERED, CloudStream
 from antiphon.methods.mixture.options import MixtureOptions
-from antiphon.methods.mixture.response_time import UNKNOWN, Arrivals
+from antiphon.methods.mixture.response_time import UNKNOWN, ResponseTime
 from antiphon.wire.messages import Evidence, Progress, Realign, Retrieved
 from antiphon.wire.scores import ScoreCodec
 
@@ -20,9 +20,9 @@ CODEC = ScoreCodec(100, 7)
 END = 99
 
 
-def line(*, interval: int = 4, **options: Any) -> tuple[CloudLine, Transcript]:
+def line(*, interval: int = 4, **options: Any) -> tuple[CloudStream, Transcript]:
     transcript = Transcript(frozenset({END}), 64)
-    found = CloudLine(0, transcript, CODEC, MixtureOptions(**options), dense=False, interval=interval)
+    found = CloudStream(0, transcript, CODEC, MixtureOptions(**options), dense=False, interval=interval)
     found.take(Retrieved(2, 0.5, 0), 0.0)
     return found, transcript
 
@@ -31,7 +31,7 @@ def evidence(step: int, draft: int, epoch: int = 0) -> Evidence:
     return Evidence(epoch, step, CODEC.report(Report({draft: 100, (draft + 1) % 100: 200}, 300)))
 
 
-def commit(found: CloudLine, transcript: Transcript, token: int) -> None:
+def commit(found: CloudStream, transcript: Transcript, token: int) -> None:
     step = transcript.position
     transcript.commit(token)
     found.committed(token, step)
@@ -86,7 +86,7 @@ def test_evidence_out_of_order_is_refused(step: int) -> None:
 
 @pytest.mark.parametrize("weight", [math.nan, math.inf])
 def test_a_weight_that_is_none(weight: float) -> None:
-    found = CloudLine(0, Transcript(frozenset(), 4), CODEC, MixtureOptions(), dense=False, interval=1)
+    found = CloudStream(0, Transcript(frozenset(), 4), CODEC, MixtureOptions(), dense=False, interval=1)
     with pytest.raises(ProtocolError):
         found.take(Retrieved(1, weight, 0), 0.0)
     assert not found.takes_part
@@ -176,44 +176,44 @@ def test_debt_by_what_came_of_waiting() -> None:
 
 
 def test_before_anything_is_known_a_second() -> None:
-    assert Arrivals().patience == UNKNOWN == 1.0
+    assert ResponseTime().timeout == UNKNOWN == 1.0
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.floats(0.001, 5.0), st.integers(1, 30))
 def test_what_always_takes_as_long_is_waited_for_a_little_longer(seconds: float, times: int) -> None:
-    arrivals = Arrivals()
+    arrivals = ResponseTime()
     for number in range(times):
         arrivals.asked(10.0 * number)
         arrivals.arrived(10.0 * number + seconds)
         arrivals.arrived(10.0 * number + seconds + 1)  # what follows in the same epoch was not waited for
-    assert arrivals.patience == pytest.approx(1.1 * seconds, rel=1e-3)
+    assert arrivals.timeout == pytest.approx(1.1 * seconds, rel=1e-3)
 
 
 def test_three_deviations_are_waited_for() -> None:
-    arrivals = Arrivals()
+    arrivals = ResponseTime()
     for number in range(400):
         arrivals.asked(10.0 * number)
         arrivals.arrived(10.0 * number + (0.1 if number % 2 else 0.3))
-    assert arrivals.patience == pytest.approx(0.2 * 1.1 + 3 * 0.1, abs=0.03)
+    assert arrivals.timeout == pytest.approx(0.2 * 1.1 + 3 * 0.1, abs=0.03)
 
 
 def test_what_was_long_ago_counts_no_more() -> None:
-    arrivals = Arrivals()
+    arrivals = ResponseTime()
     for seconds in [2.0] * 10 + [0.1] * 200:
         arrivals.asked(0.0)
         arrivals.arrived(seconds)
-    assert arrivals.patience == pytest.approx(0.11, abs=0.02)
+    assert arrivals.timeout == pytest.approx(0.11, abs=0.02)
 
 
 def test_a_fixed_time_is_what_it_says() -> None:
-    arrivals = Arrivals(0.25)
+    arrivals = ResponseTime(0.25)
     arrivals.asked(0.0)
     arrivals.arrived(3.0)
-    assert arrivals.patience == 0.25
+    assert arrivals.timeout == 0.25
 
 
 def test_evidence_that_nobody_asked_for_anew_tells_nothing() -> None:
-    arrivals = Arrivals()
+    arrivals = ResponseTime()
     arrivals.arrived(3.0)
-    assert arrivals.patience == UNKNOWN
+    assert arrivals.timeout == UNKNOWN

@@ -27,7 +27,7 @@ from support.mixtures import (
     ask,
     dense_answer,
     dense_token,
-    law,
+    distribution,
     local_token,
     question,
     require_true,
@@ -180,7 +180,9 @@ def test_an_end_in_the_clouds_own_line(method: str) -> None:
         told = answer(there, request)
         require_true(there, request, told)
         assert Kind.LOCAL not in told.kinds[:3] or method in ("concord", "concord-nocomm")
-        drafts = [int(law(there.clouds[0], request, told.numbers[:step]).argmax()) for step in range(len(told.numbers))]
+        drafts = [
+            int(distribution(there.clouds[0], request, told.numbers[:step]).argmax()) for step in range(len(told.numbers))
+        ]
         ended += sum(PIECES[draft] == b"" and PIECES[number] != b"" for draft, number in zip(drafts, told.numbers, strict=True))
         assert of(frames, m.Realign) or told.numbers == drafts
     assert ended > 5, "the cloud does want to end"
@@ -382,6 +384,6 @@ def test_the_reference_differs_from_each_end_alone() -> None:
     for _ in range(60):
         dense = dense_token(there, request, numbers, [0])
         alike["device"] += dense == local_token(there, request, numbers)
-        alike["cloud"] += dense == int(law(there.clouds[0], request, numbers).argmax())
+        alike["cloud"] += dense == int(distribution(there.clouds[0], request, numbers).argmax())
         numbers.append(dense)
     assert all(10 < count < 55 for count in alike.values()), alike

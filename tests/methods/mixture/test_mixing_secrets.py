@@ -250,7 +250,7 @@ def test_passages_come_down_only_where_they_are_to_be_read_on_the_device() -> No
 
 
 def test_sampling_parameters_are_the_users() -> None:
-    """Nothing of the device's laws is folded into what opens a session."""
+    """Nothing of the device's distributions is folded into what opens a session."""
     frames, _, _ = watched(private(1), question("concord", sampling=SamplingParams(temperature=0.3, top_k=7)))
     (opened,) = [one.message for one in frames if isinstance(one.message, m.Open)]
     assert opened.sampling == SamplingParams(temperature=0.3, top_k=7)

@@ -29,9 +29,9 @@ from antiphon.vocabulary import identity
 from antiphon.wire.messages import Draft, Message, Verdict
 from antiphon.wire.packing import Writer
 from support.broken_links import Network, broken, random_delay
-from support.laws import LARGE, SHARED, SMALL, Pair, distance, method_law, target_law
+from support.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
 from support.links import request
-from support.timed import Times, timed_law
+from support.timed import Times, timed_distribution
 
 LENGTHS = [1, 2, 3, 0]
 AHEADS = [0, 1, 2, 3]
@@ -39,35 +39,35 @@ PLAIN = SamplingParams(temperature=1.0)
 NARROW = SamplingParams(temperature=1.0, top_k=2)
 
 
-# The law.
+# The distribution.
 
 
 @pytest.mark.parametrize("ahead", AHEADS)
 @pytest.mark.parametrize("draft_length", LENGTHS)
-def test_joint_law(draft_length: int, ahead: int) -> None:
+def test_joint_distribution(draft_length: int, ahead: int) -> None:
     pair, options = Pair(SHARED, SHARED), CoupledOptions(draft_length, ahead)
-    assert distance(method_law(pair, COUPLED, options, PLAIN, 3), target_law(pair, PLAIN, 3)) < 1e-12
+    assert distance(method_distribution(pair, COUPLED, options, PLAIN, 3), target_distribution(pair, PLAIN, 3)) < 1e-12
 
 
 @pytest.mark.parametrize("way", [0.0, 0.01, 0.2])
 @pytest.mark.parametrize("ahead", AHEADS[1:])
 @pytest.mark.parametrize("draft_length", [1, 0])
-def test_joint_law_of_four_tokens_on_a_clock(draft_length: int, ahead: int, way: float) -> None:
+def test_joint_distribution_of_four_tokens_on_a_clock(draft_length: int, ahead: int, way: float) -> None:
     """Verdicts come before a draft ahead is made, while some are, and when all are long on their way."""
     pair, options = Pair(SHARED, SHARED, seed=6), CoupledOptions(draft_length, ahead)
-    law = timed_law(pair, COUPLED, options, NARROW, 4, Times(way=way))
-    assert distance(law, target_law(pair, NARROW, 4)) < 1e-12
+    distribution = timed_distribution(pair, COUPLED, options, NARROW, 4, Times(way=way))
+    assert distance(distribution, target_distribution(pair, NARROW, 4)) < 1e-12
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ahead", AHEADS)
 @pytest.mark.parametrize("draft_length", LENGTHS)
-def test_joint_law_with_tokens_that_the_device_lacks(draft_length: int, ahead: int) -> None:
+def test_joint_distribution_with_tokens_that_the_device_lacks(draft_length: int, ahead: int) -> None:
     pair, options = Pair(SMALL, LARGE), CoupledOptions(draft_length, ahead)
-    assert distance(method_law(pair, COUPLED, options, PLAIN, 3), target_law(pair, PLAIN, 3)) < 1e-12
+    assert distance(method_distribution(pair, COUPLED, options, PLAIN, 3), target_distribution(pair, PLAIN, 3)) < 1e-12
 
 
-def test_a_planted_bug_in_the_law_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_bug_in_the_distribution_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cloud that takes the first of two drafts as it is."""
     plain = CoupledCloud._winners
 
@@ -81,7 +81,7 @@ def test_a_planted_bug_in_the_law_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(CoupledCloud, "_winners", trusting)
     pair, options = Pair(SHARED, SHARED), CoupledOptions(2, 0)
-    assert distance(method_law(pair, COUPLED, options, PLAIN, 3), target_law(pair, PLAIN, 3)) > 1e-3
+    assert distance(method_distribution(pair, COUPLED, options, PLAIN, 3), target_distribution(pair, PLAIN, 3)) > 1e-3
 
 
 # Real ends, any delays.

@@ -1,4 +1,4 @@
-"""`xcosd-e` with `as_paper`: candidates drawn as the paper draws them, seen on the wire. Its law is in `test_exact`."""
+"""`xcosd-e` with `as_paper`: candidates drawn as the paper draws them, seen on the wire. Its probs is in `test_exact`."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,7 @@ def write(*, as_paper: bool) -> int:
     options = {"draft_length": 2, "candidates": MESSAGE, "as_paper": as_paper}
     trial = Trial("xcosd-e", parse_link("x-cosd"), parse_compute("paper"), SamplingParams(temperature=1.0), options, 40)
     results = attempt(trial, CLOUD, DEVICE, [f"the river {place}" for place in range(12)], 5)
-    return sum(result.ledger.down.payload_bits for result in results)
+    return sum(result.traffic.down.payload_bits for result in results)
 
 
 def test_the_rejected_draft_may_come_again_and_all_candidates_cross(offers: Offers) -> None:

@@ -16,7 +16,7 @@ from antiphon.methods.verifier import Targets
 from antiphon.testing.lockstep import run_pair
 from antiphon.vocabulary import CommonVocabulary
 from support.broken_links import Network, broken
-from support.laws import LARGE, SHARED, SMALL, Pair
+from support.distributions import LARGE, SHARED, SMALL, Pair
 from support.links import linked, request
 
 SHAPES = [("coupled", {"draft_length": length}) for length in range(1, 7)]
@@ -82,7 +82,7 @@ def test_nothing_but_ids_crosses() -> None:
     up = result.answer.exchanged.drafted * common.common_bits
     down = (result.answer.kinds["correction"] + result.answer.kinds["bonus"]) * common.target_bits
     assert (result.closed_form.up, result.closed_form.down) == (up, down)
-    for sent, traffic in ((up, result.ledger.up), (down, result.ledger.down)):
+    for sent, traffic in ((up, result.traffic.up), (down, result.traffic.down)):
         assert sent <= traffic.payload_bits <= sent + 7 * traffic.frames
 
 
@@ -99,7 +99,7 @@ def test_a_planted_bug_is_seen(method: str, monkeypatch: pytest.MonkeyPatch) -> 
     """A cloud that takes the device's word, as a ratio test with shared noise would more often than it may."""
     place = {"coupled": "coupled.CoupledCloud._winners", "coupled-tree": "coupled_tree.CoupledTreeCloud.choose"}[method]
     wrong = {"coupled": trusting, "coupled-tree": lambda self, tree, node, *_: (tree.children(node)[0], None)}[method]
-    monkeypatch.setattr(f"antiphon.methods.{place}", wrong)
+    monkeypatch.setattr(f"antiphon.methods.speculative.{place}", wrong)
 
     async def test(device: Device, connection: Connection) -> None:
         asked = request(method, tokens=40)

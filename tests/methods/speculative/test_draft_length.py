@@ -20,9 +20,9 @@ from antiphon.methods.speculative.draft_length import Auto, Fixed, lengths
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
 from antiphon.wire.messages import Draft, Verdict
 from support.broken_links import Network, broken
-from support.laws import LARGE, SHARED, SMALL, Pair, distance, target_law
+from support.distributions import LARGE, SHARED, SMALL, Pair, distance, target_distribution
 from support.links import request
-from support.timed import Times, timed_law
+from support.timed import Times, timed_distribution
 
 AUTOMATIC = ["dsd", "dssd", "xcosd", "xcosd-e", "tslt", "coupled"]
 PLAIN = SamplingParams(temperature=1.0)
@@ -30,7 +30,7 @@ NARROW = SamplingParams(temperature=1.0, top_k=2)
 
 
 def drafted(count: int, spread: float = 1.0) -> list[Drafted]:
-    """Drafts whose laws have an entropy of log 3 where `spread` is 0, and less the larger it is."""
+    """Drafts whose distributions have an entropy of log 3 where `spread` is 0, and less the larger it is."""
     logits = spread * np.arange(3, dtype=np.float32)
     return [Drafted(0, np.full(3, 1 / 3), logits)] * count
 
@@ -77,7 +77,7 @@ def test_a_round_in_which_nothing_was_tested_teaches_nothing_of_acceptance() -> 
     assert auto.pace.acceptance.overall == before
 
 
-# The law.
+# The distribution.
 
 
 def target(name: str, pair: Pair) -> Quantise:
@@ -114,24 +114,24 @@ def clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ti
 def error(name: str, pair: Pair, sampling: SamplingParams, tokens: int, times: Times) -> float:
     few = {"draft_length": 0, "candidates": 1, "iterations": 2, "truncate": "k=2", "ahead": 2}
     method = METHODS[name]
-    law = timed_law(pair, method, method.options_from(few), sampling, tokens, times)
-    assert sum(law.values()) == pytest.approx(1, abs=1e-12)
-    return distance(law, target_law(pair, sampling, tokens, target(name, pair)))
+    distribution = timed_distribution(pair, method, method.options_from(few), sampling, tokens, times)
+    assert sum(distribution.values()) == pytest.approx(1, abs=1e-12)
+    return distance(distribution, target_distribution(pair, sampling, tokens, target(name, pair)))
 
 
 @pytest.mark.parametrize("name", AUTOMATIC)
-def test_joint_law_on_a_clock(name: str, clock: Times) -> None:
+def test_joint_distribution_on_a_clock(name: str, clock: Times) -> None:
     tokens, sampling = (2, PLAIN) if name == "xcosd-e" else (4, NARROW)
     assert error(name, Pair(SHARED, SHARED, seed=6), sampling, tokens, clock) < 1e-12
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", AUTOMATIC)
-def test_joint_law_with_tokens_that_the_device_lacks(name: str, clock: Times) -> None:
+def test_joint_distribution_with_tokens_that_the_device_lacks(name: str, clock: Times) -> None:
     assert error(name, Pair(SMALL, LARGE), PLAIN, 2 if name == "xcosd-e" else 3, clock) < 1e-12
 
 
-def test_the_lengths_do_differ_in_these_laws(clock: Times, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lengths_do_differ_in_these_distributions(clock: Times, monkeypatch: pytest.MonkeyPatch) -> None:
     """None, some, and some that become none; a fixed length would prove nothing."""
     sent: set[int] = set()
     plain = ChainDevice._send

@@ -1,4 +1,4 @@
-"""The product: every exact method's joint output law, summed over every branch, is the target's (METHODS 0)."""
+"""The product: every exact method's joint output distribution, summed over every branch, is the target's (METHODS 0)."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from antiphon.core.distributions import Probs, process
 from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
 from antiphon.methods import METHODS
-from support.laws import LARGE, SHARED, SMALL, Pair, distance, method_law, target_law, variation
+from support.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution, variation
 
 EXACT = ["cloud", "coupled", "coupled-tree", "dsd", "tslt", "tslt-tree", "dssd", "xcosd", "xcosd-e"]
 SPLIT = ["dssd", "xcosd", "xcosd-e"]
@@ -37,18 +37,18 @@ def decoded(name: str, pair: Pair, precision: int) -> Quantise:
 
 
 def error(name: str, pair: Pair, sampling: SamplingParams, tokens: int, **given: object) -> float:
-    """The largest difference between a probability of the method's joint law and the target's."""
+    """The largest difference between a probability of the method's joint distribution and the target's."""
     options = {"draft_length": 2, "precision": 16, **FEW, **given}
     method = METHODS[name]
-    law = method_law(pair, method, method.options_from(options), sampling, tokens)
-    assert sum(law.values()) == pytest.approx(1, abs=1e-12)
-    return distance(law, target_law(pair, sampling, tokens, decoded(name, pair, options["precision"])))
+    distribution = method_distribution(pair, method, method.options_from(options), sampling, tokens)
+    assert sum(distribution.values()) == pytest.approx(1, abs=1e-12)
+    return distance(distribution, target_distribution(pair, sampling, tokens, decoded(name, pair, options["precision"])))
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=SAMPLINGS)
 @pytest.mark.parametrize("pieces", VOCABULARIES.values(), ids=VOCABULARIES)
 @pytest.mark.parametrize("name", EXACT)
-def test_joint_law(name: str, pieces: tuple, sampling: SamplingParams) -> None:
+def test_joint_distribution(name: str, pieces: tuple, sampling: SamplingParams) -> None:
     """Three tokens; two where the branches of three are too many."""
     assert error(name, Pair(*pieces), sampling, tokens=2 if name == "xcosd-e" else 3) < 1e-12
 
@@ -56,7 +56,7 @@ def test_joint_law(name: str, pieces: tuple, sampling: SamplingParams) -> None:
 @pytest.mark.parametrize("bits", [16, 32])
 @pytest.mark.parametrize("name", ["dsd", *SPLIT])
 def test_every_precision_is_exact(name: str, bits: int) -> None:
-    """Both ways: of the draft's law, and of the target's."""
+    """Both ways: of the draft's distribution, and of the target's."""
     pair, sampling = Pair(SMALL, LARGE), SAMPLINGS["plain"]
     assert error(name, pair, sampling, tokens=2, draft_precision=bits, precision=48 - bits) < 1e-12
     assert error(name, pair, sampling, tokens=2, draft_precision=bits, precision=bits) < 1e-12
@@ -108,7 +108,7 @@ def test_every_form_on_the_wire_is_exact(name: str, wire: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["xcosd", "xcosd-e"])
-def test_joint_law_of_three_tokens_of_the_costly_ones(name: str) -> None:
+def test_joint_distribution_of_three_tokens_of_the_costly_ones(name: str) -> None:
     pair, sampling = Pair(SMALL, LARGE, seed=9), SAMPLINGS["plain"]
     assert error(name, pair, sampling, tokens=3, draft_length=1, iterations=1) < 1e-12
     assert error(name, pair, SAMPLINGS["top-k"], tokens=3, draft_length=2, iterations=1) < 1e-12
@@ -118,9 +118,9 @@ def test_joint_law_of_three_tokens_of_the_costly_ones(name: str) -> None:
 def test_the_lossy_baselines_are_not_exact(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     pair, sampling, method = Pair(SMALL, LARGE), SAMPLINGS["plain"], METHODS[name]
     options = method.options_from({"draft_length": 2, "draws": 2, "kept": 1, "uncertain": 1.0})
-    law = method_law(pair, method, options, sampling, tokens=2)
-    assert sum(law.values()) == pytest.approx(1, abs=1e-12)
-    apart = variation(law, target_law(pair, sampling, 2))
+    distribution = method_distribution(pair, method, options, sampling, tokens=2)
+    assert sum(distribution.values()) == pytest.approx(1, abs=1e-12)
+    apart = variation(distribution, target_distribution(pair, sampling, 2))
     with capsys.disabled():
         print(f"\n{name}: total variation of two tokens from the target {apart:.4f}")
     assert not method.exact
@@ -146,13 +146,13 @@ def test_any_pair_of_models(
 
 
 def test_the_cases_that_matter_do_occur() -> None:
-    """Tokens outside C, ends inside drafts and drafts of probability 0 all weigh in the laws above."""
+    """Tokens outside C, ends inside drafts and drafts of probability 0 all weigh in the distributions above."""
     pair = Pair(SMALL, LARGE)
     assert pair.common.size == 3
     assert pair.common.target_size == 5
-    law = target_law(pair, SAMPLINGS["plain"], 3)
-    assert sum(p for numbers, p in law.items() if any(n >= pair.common.size for n in numbers)) > 0.05
-    assert sum(p for numbers, p in law.items() if numbers[-1] in pair.common.ends) > 0.05
+    distribution = target_distribution(pair, SAMPLINGS["plain"], 3)
+    assert sum(p for numbers, p in distribution.items() if any(n >= pair.common.size for n in numbers)) > 0.05
+    assert sum(p for numbers, p in distribution.items() if numbers[-1] in pair.common.ends) > 0.05
     truncated = process(pair.device.logits([0, 1]), SAMPLINGS["top-k"])
     assert np.count_nonzero(truncated) == 2
 
@@ -164,7 +164,7 @@ def test_a_planted_bug_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     def biased(target_probs: Probs, draft_probs: Probs) -> Probs:
         return target_probs
 
-    monkeypatch.setattr(f"antiphon.methods.{name}.residual", biased)
+    monkeypatch.setattr(f"antiphon.methods.speculative.{name}.residual", biased)
     assert error(name, Pair(SMALL, LARGE), SAMPLINGS["plain"], tokens=2) > 1e-3
 
 
@@ -173,10 +173,13 @@ def test_a_planted_bug_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     [
         ("chance_of_candidate", lambda draft, candidate: 1.0),
         ("chance_to_round_up", lambda units: 0.5),
-        ("candidate_law", lambda target, rejected: np.where(np.arange(len(target)) == rejected, 0, 1 / (len(target) - 1))),
+        (
+            "candidate_distribution",
+            lambda target, rejected: np.where(np.arange(len(target)) == rejected, 0, 1 / (len(target) - 1)),
+        ),
     ],
 )
 def test_a_planted_bug_of_server_resampling_is_seen(function: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Accepting whatever comes, rounding to nowhere in particular, candidates from another law."""
+    """Accepting whatever comes, rounding to nowhere in particular, candidates from another distribution."""
     monkeypatch.setattr(f"antiphon.methods.speculative.xcosd_e.{function}", wrong)
     assert error("xcosd-e", Pair(SMALL, LARGE), SAMPLINGS["plain"], tokens=2) > 1e-8

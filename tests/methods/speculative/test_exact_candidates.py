@@ -1,4 +1,4 @@
-"""Server resampling on any pair of models: the joint law is the target's, whatever the numbers of candidates and bits."""
+"""Server resampling on any pair of models: the joint probs is the target's, whatever the numbers of candidates and bits."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -8,7 +8,7 @@ from antiphon.config import SamplingParams
 from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import ratios_of
 from antiphon.methods import METHODS
-from support.laws import LARGE, SHARED, SMALL, Pair, distance, method_law, target_law
+from support.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
 
 VOCABULARIES = [
     (SHARED, SHARED),
@@ -23,10 +23,10 @@ SHAPES = [(1, 1, 1), (1, 1, 2), (1, 2, 1), (2, 1, 1), (2, 1, 2), (1, 0, 1), (2, 
 def error(pair: Pair, sampling: SamplingParams, given_options: dict[str, int], tokens: int = 2) -> float:
     method = METHODS["xcosd-e"]
     options = method.options_from(given_options)
-    law = method_law(pair, method, options, sampling, tokens)
-    assert sum(law.values()) == pytest.approx(1, abs=1e-12)
+    distribution = method_distribution(pair, method, options, sampling, tokens)
+    assert sum(distribution.values()) == pytest.approx(1, abs=1e-12)
     rounded = quantise_lumped(pair.common.size, ratios_of(options.precision))
-    return distance(law, target_law(pair, sampling, tokens, rounded))
+    return distance(distribution, target_distribution(pair, sampling, tokens, rounded))
 
 
 @settings(max_examples=60, deadline=None)

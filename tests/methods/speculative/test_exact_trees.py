@@ -1,4 +1,4 @@
-"""The joint law of `tslt` and `tslt-tree`, for any models, samplings and trees; and bugs that it must see (METHODS 2)."""
+"""The joint probs of `tslt` and `tslt-tree`, for any models, samplings and trees; and bugs that it must see (METHODS 2)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.speculative.tslt_tree import TSLT_TREE, TsltTreeCloud, TsltTreeDevice
 from antiphon.methods.verifier import TreeTargets, Verifier
-from support.laws import LARGE, SHARED, SMALL, Pair, distance, method_law, target_law
+from support.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
 
 BOTH = pytest.mark.parametrize("replacement", [False, True], ids=["without", "with"])
 PLAIN = SamplingParams(temperature=1.0)
@@ -27,10 +27,10 @@ TREE = {"expansion": "2,2", "truncate": "k=2", "draft_precision": 8}
 
 
 def error(pair: Pair, method: Method = TSLT_TREE, sampling: SamplingParams = PLAIN, tokens: int = 2, **given: object) -> float:
-    """The largest difference between a probability of the method's joint law and the target's."""
-    law = method_law(pair, method, method.options_from({**TREE, **given}), sampling, tokens)
-    assert sum(law.values()) == pytest.approx(1, abs=1e-12)
-    return distance(law, target_law(pair, sampling, tokens))
+    """The largest difference between a probability of the method's joint distribution and the target's."""
+    distribution = method_distribution(pair, method, method.options_from({**TREE, **given}), sampling, tokens)
+    assert sum(distribution.values()) == pytest.approx(1, abs=1e-12)
+    return distance(distribution, target_distribution(pair, sampling, tokens))
 
 
 def any_pair(seed: int, sharpness: float, different: bool) -> Pair:
@@ -113,7 +113,7 @@ def test_several_rounds(expansion: str, tokens: int, replacement: bool) -> None:
 @given(seed=st.integers(0, 10_000), context_length=st.integers(3, 7), replacement=st.booleans())
 @example(seed=0, context_length=3, replacement=False)
 def test_a_device_whose_context_fills_up_within_a_tree(seed: int, context_length: int, replacement: bool) -> None:
-    """It sends the layers that it has, and then none: acceptance suffers, not the law."""
+    """It sends the layers that it has, and then none: acceptance suffers, not the distribution."""
     pair = any_pair(seed, 1.0, False)
     pair.device.context_length = context_length
     assert error(pair, tokens=3, expansion="2,1", replacement=replacement) < 1e-12
@@ -123,29 +123,29 @@ def test_a_device_whose_context_fills_up_within_a_tree(seed: int, context_length
 
 
 def seen(monkeypatch: pytest.MonkeyPatch, place: str, wrong: object, **given: object) -> None:
-    """The law is right without this patch, and clearly wrong with it."""
+    """The distribution is right without this patch, and clearly wrong with it."""
     pair = any_pair(2, 1.0, False)
     assert error(pair, **given) < 1e-12
     monkeypatch.setattr(place, wrong)
     assert error(pair, **given) > 1e-4
 
 
-def keeps_all(law: Probs, number: int) -> Probs:
+def keeps_all(distribution: Probs, number: int) -> Probs:
     """A `without` that removes nothing."""
-    return law
+    return distribution
 
 
-def test_a_child_that_stays_in_the_law_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_stays_in_the_distribution_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the cloud alone: the device draws without replacement, the test knows nothing of it."""
     seen(monkeypatch, "antiphon.core.acceptance.without", keeps_all, truncate="off")
 
 
 def stale(
-    stream: Stream, target_probs: Probs, law: Probs, drawn: Sequence[int], *, replacement: bool
+    stream: Stream, target_probs: Probs, distribution: Probs, drawn: Sequence[int], *, replacement: bool
 ) -> tuple[int | None, Probs]:
     """Tests every sibling against the first one's residual."""
-    rest, left = target_probs, law
-    after = acceptance.residual(target_probs, law)
+    rest, left = target_probs, distribution
+    after = acceptance.residual(target_probs, distribution)
     for place, number in enumerate(drawn):
         if acceptance.accepts(stream, float(rest[number]), float(left[number])):
             return place, rest
@@ -163,10 +163,10 @@ def test_a_residual_that_is_not_renewed_is_seen(replacement: bool, monkeypatch: 
 
 
 def unchanged(
-    stream: Stream, target_probs: Probs, law: Probs, drawn: Sequence[int], *, replacement: bool
+    stream: Stream, target_probs: Probs, distribution: Probs, drawn: Sequence[int], *, replacement: bool
 ) -> tuple[int | None, Probs]:
     """Gives the target where the residual was due."""
-    place, _ = acceptance.accept_child(stream, target_probs, law, drawn, replacement=replacement)
+    place, _ = acceptance.accept_child(stream, target_probs, distribution, drawn, replacement=replacement)
     return place, target_probs
 
 
@@ -198,22 +198,22 @@ def test_ends_that_differ_about_replacement_are_seen() -> None:
     assert error(pair, wrong, truncate="off") > 1e-4
 
 
-class SiblingsLaws(TsltTreeCloud):
-    """Takes a node's law from the node before it in its layer."""
+class SiblingsDistributions(TsltTreeCloud):
+    """Takes a node's distribution from the node before it in its layer."""
 
     def _tree(self, message: Any) -> TokenTree:
         tree = super()._tree(message)
         nodes = [node for node in tree.draws if node != ROOT]
-        laws = {node: tree.laws[other] for node, other in zip(nodes, [*nodes[1:], *nodes[:1]], strict=True)}
-        for node, law in laws.items():
-            if all(law[tree.numbers[child]] > 0 for child in tree.draws[node]):
-                tree.laws[node] = law
+        distributions = {node: tree.distributions[other] for node, other in zip(nodes, [*nodes[1:], *nodes[:1]], strict=True)}
+        for node, distribution in distributions.items():
+            if all(distribution[tree.numbers[child]] > 0 for child in tree.draws[node]):
+                tree.distributions[node] = distribution
         return tree
 
 
 @BOTH
-def test_a_law_of_a_sibling_is_seen(replacement: bool) -> None:
-    wrong = Method("tslt-tree", "", True, TsltTreeDevice, SiblingsLaws, options=TSLT_TREE.options)
+def test_a_distribution_of_a_sibling_is_seen(replacement: bool) -> None:
+    wrong = Method("tslt-tree", "", True, TsltTreeDevice, SiblingsDistributions, options=TSLT_TREE.options)
     pair = any_pair(2, 1.0, False)
     assert error(pair, tokens=3, truncate="off", expansion="2,1", replacement=replacement) < 1e-12
     assert error(pair, wrong, tokens=3, truncate="off", expansion="2,1", replacement=replacement) > 1e-4
@@ -236,7 +236,7 @@ def sibling(tree: TokenTree, node: int) -> int:
 
 
 def test_a_context_that_keeps_a_sibling_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It then holds another token than was committed, as deep in the text, and nothing fails: only the law is wrong."""
+    """It then holds another token than was committed, as deep in the text, and nothing fails: only the probs is wrong."""
     seen(monkeypatch, "antiphon.methods.verifier.Verifier.keep", keeping(sibling), tokens=3, expansion="2", truncate="off")
 
 

@@ -24,7 +24,7 @@ from antiphon.vocabulary import CommonVocabulary, bits_for, common_vocabulary
 from antiphon.wire import messages as m
 from antiphon.wire.candidates import Candidate, CandidateCodec
 from antiphon.wire.packing import Writer
-from support.laws import SHARED, Pair
+from support.distributions import SHARED, Pair
 from support.links import linked, raw_session, request
 
 NAMES = {"xcosd", "xcosd-e", "u-hlm", "cu-hlm", "gr", "tr"}
@@ -38,7 +38,7 @@ def common() -> CommonVocabulary:
 
 @cache
 def device_counts() -> np.ndarray:
-    """The first draft's law after "the ", in units of 1 / 65535, by wire number."""
+    """The first draft's distribution after "the ", in units of 1 / 65535, by wire number."""
     toy = named_toy("toy-device")
     logits = toy.logits(toy.tokenize("the "))[common().device_ids]
     return fixed_point(process(logits, SamplingParams(temperature=1.0)), 16)
@@ -107,7 +107,7 @@ async def retry_of_the_next_round(session: DeviceSession) -> None:
     await session.send(m.Retry(1))
 
 
-async def retry_after_the_law(session: DeviceSession) -> None:
+async def retry_after_the_distribution(session: DeviceSession) -> None:
     await rejected(session)
     await session.send(m.Retry(0))
     assert isinstance(await session.receive(), m.Resampling)
@@ -138,7 +138,7 @@ OFFERED = "Retry came where no candidates were offered"
         (retry_after_a_bonus, OFFERED),
         (retry_of_another_round, "Retry of round 5 came in round 0"),
         (retry_of_the_next_round, "Retry of round 1 came in round 0"),
-        (retry_after_the_law, OFFERED),
+        (retry_after_the_distribution, OFFERED),
         (retry_after_the_choice, "Retry came where no candidates were offered"),
         (retry_of_the_round_after_the_choice, OFFERED),
     ],
@@ -230,13 +230,13 @@ def test_tokens_that_cannot_have_been_committed_alone(method: str, message: m.Dr
     assert told(method, act) == (code, sentence)
 
 
-def kept(number: int, law: Sequence[tuple[int, int]], count: int | None = None) -> m.Draft:
-    """A draft with the kept part of its law, 4 tokens at most."""
+def kept(number: int, distribution: Sequence[tuple[int, int]], count: int | None = None) -> m.Draft:
+    """A draft with the kept part of its distribution, 4 tokens at most."""
     writer = Writer()
     writer.number(0, bits_for(TOKENS + 1))
     writer.number(number, common().common_bits)
-    writer.number(len(law) if count is None else count, bits_for(4 + 1))
-    for token, units in law:
+    writer.number(len(distribution) if count is None else count, bits_for(4 + 1))
+    for token, units in distribution:
         writer.number(token, common().common_bits)
         writer.number(units, 16)
     return m.Draft(0, 1, writer.finish())
@@ -259,20 +259,20 @@ PART = "the kept tokens are no part of a distribution"
         (kept(5, [(5, 9)], count=2), "bad-frame", "the payload is shorter than its message says"),
     ],
 )
-def test_a_compressed_law_that_is_none(message: m.Draft, code: str, sentence: str) -> None:
+def test_a_compressed_distribution_that_is_none(message: m.Draft, code: str, sentence: str) -> None:
     async def act(session: DeviceSession) -> None:
         await session.send(message)
 
     assert told("cu-hlm", act, kept=4) == (code, sentence)
 
 
-@pytest.mark.parametrize("law", [[], [(5, 65535)], [(6, 100)], [(5, 1), (6, 2), (7, 3), (8, 4)]], ids=str)
-def test_a_compressed_law_that_is_one(law: list[tuple[int, int]]) -> None:
-    """None kept is the even law; a draft may be one of the rest."""
+@pytest.mark.parametrize("distribution", [[], [(5, 65535)], [(6, 100)], [(5, 1), (6, 2), (7, 3), (8, 4)]], ids=str)
+def test_a_compressed_distribution_that_is_one(distribution: list[tuple[int, int]]) -> None:
+    """None kept is the even distribution; a draft may be one of the rest."""
 
     async def test(device: Device, connection: Connection) -> m.Message:
         session = await raw_session(connection, method="cu-hlm", options={"kept": 4}, max_tokens=TOKENS)
-        await session.send(kept(5, law))
+        await session.send(kept(5, distribution))
         return await session.receive()
 
     assert isinstance(linked(test), m.Verdict)
@@ -360,13 +360,13 @@ def none_passes(draft: int) -> bytes:
     return listed([never_passing(draft)] * 2)
 
 
-def law_with(spare: int | None, outside: float = 0.5, more: int = 0) -> bytes:
-    """A list of no candidates, a law with this mass outside the common vocabulary, and this spare."""
+def distribution_with(spare: int | None, outside: float = 0.5, more: int = 0) -> bytes:
+    """A list of no candidates, a distribution with this mass outside the common vocabulary, and this spare."""
     probs = np.full(common().size + 1, (1 - outside) / common().size)
     probs[-1] = outside
     writer = Writer()
     writer.number(0, 5)
-    writer.law(quantise_ratios(LogRatios())(probs), LogRatios())
+    writer.distribution(quantise_ratios(LogRatios())(probs), LogRatios())
     if spare is not None:
         writer.number(spare, common().target_bits)
     writer.number(0, more)
@@ -383,9 +383,9 @@ def test_more_messages_of_candidates_than_agreed() -> None:
 
 
 def test_as_many_messages_as_agreed_are_fine() -> None:
-    """What then fails is the law that comes at last."""
+    """What then fails is the distribution that comes at last."""
     cloud = Drafting()
-    last = cloud.more(lambda draft: law_with(3))
+    last = cloud.more(lambda draft: distribution_with(3))
     error = failing("xcosd-e", cloud.none_stand(none_passes), cloud.more(none_passes), last, iterations=2)
     assert "spare" in str(error)
 
@@ -412,11 +412,23 @@ def test_an_answer_that_was_not_due(method: str, reply: Any, code: str, sentence
         (lambda message: m.Verdict(0, 0, b""), "out-of-turn", "Verdict came where Resampling was due"),
         (lambda message: m.Resampling(1, b""), "out-of-turn", "Resampling of round 1 came in round 0"),
         (lambda message: m.Resampling(0, b""), "bad-frame", "the payload is shorter than its message says"),
-        (lambda message: m.Resampling(0, law_with(3)), "out-of-range", "the spare token is in the common vocabulary"),
-        (lambda message: m.Resampling(0, law_with(400)), "out-of-range", "the spare token is 400, but must be below 272"),
-        (lambda message: m.Resampling(0, law_with(270, more=8)), "bad-frame", "the payload is longer than its message says"),
-        (lambda message: m.Resampling(0, law_with(None)), "bad-frame", "the payload is shorter than its message says"),
-        (lambda message: m.Resampling(0, law_with(270, 0.0)), "bad-frame", "the payload is longer than its message says"),
+        (lambda message: m.Resampling(0, distribution_with(3)), "out-of-range", "the spare token is in the common vocabulary"),
+        (
+            lambda message: m.Resampling(0, distribution_with(400)),
+            "out-of-range",
+            "the spare token is 400, but must be below 272",
+        ),
+        (
+            lambda message: m.Resampling(0, distribution_with(270, more=8)),
+            "bad-frame",
+            "the payload is longer than its message says",
+        ),
+        (lambda message: m.Resampling(0, distribution_with(None)), "bad-frame", "the payload is shorter than its message says"),
+        (
+            lambda message: m.Resampling(0, distribution_with(270, 0.0)),
+            "bad-frame",
+            "the payload is longer than its message says",
+        ),
     ],
 )
 def test_an_answer_to_a_retry_that_was_not_due(reply: Any, code: str, sentence: str) -> None:
@@ -432,8 +444,8 @@ def test_an_answer_to_a_retry_that_was_not_due(reply: Any, code: str, sentence: 
         (lambda draft: listed([Candidate(9, 0)]), "bad-probability", "a probability of 0 or above 1"),
         (lambda draft: listed([Candidate(270)], [(0, 8)]), "bad-frame", "the payload is longer than its message says"),
         (lambda draft: listed([never_passing(draft)], [(0, 8)]), "bad-frame", "the payload is longer than its message says"),
-        (lambda draft: law_with(3), "out-of-range", "the spare token is in the common vocabulary"),
-        (lambda draft: law_with(270, more=8), "bad-frame", "the payload is longer than its message says"),
+        (lambda draft: distribution_with(3), "out-of-range", "the spare token is in the common vocabulary"),
+        (lambda draft: distribution_with(270, more=8), "bad-frame", "the payload is longer than its message says"),
     ],
 )
 @pytest.mark.parametrize("later", [False, True], ids=["at once", "after a retry"])
@@ -448,19 +460,19 @@ def test_candidates_that_cannot_be(later: bool, make: Callable[[int], bytes], co
 @pytest.mark.parametrize(
     ("payload", "code", "sentence"),
     [
-        (law_with(3), "out-of-range", "the spare token is in the common vocabulary"),
-        (law_with(264), "out-of-range", "the spare token is in the common vocabulary"),
-        (law_with(272), "out-of-range", "the spare token is 272, but must be below 272"),
-        (law_with(None), "bad-frame", "the payload is shorter than its message says"),
-        (law_with(270, 0.0), "bad-frame", "the payload is longer than its message says"),
-        (law_with(270, more=8), "bad-frame", "the payload is longer than its message says"),
+        (distribution_with(3), "out-of-range", "the spare token is in the common vocabulary"),
+        (distribution_with(264), "out-of-range", "the spare token is in the common vocabulary"),
+        (distribution_with(272), "out-of-range", "the spare token is 272, but must be below 272"),
+        (distribution_with(None), "bad-frame", "the payload is shorter than its message says"),
+        (distribution_with(270, 0.0), "bad-frame", "the payload is longer than its message says"),
+        (distribution_with(270, more=8), "bad-frame", "the payload is longer than its message says"),
     ],
 )
-def test_a_lumped_law_that_cannot_be(payload: bytes, code: str, sentence: str) -> None:
+def test_a_lumped_distribution_that_cannot_be(payload: bytes, code: str, sentence: str) -> None:
     """As `xcosd-e` sends it, without the count of candidates in front: five bits that are nothing here."""
     bits = int.from_bytes(payload, "little")
     assert bits & 31 == 0
-    head = (bits & 0xFF) >> 5  # the law begins in the first byte, its values on the second
+    head = (bits & 0xFF) >> 5  # the distribution begins in the first byte, its values on the second
     error = failing("xcosd", lambda message: m.Verdict(0, 0, bytes([head]) + payload[1:]))
     assert (error.code, str(error)) == (code, sentence)
 

@@ -160,8 +160,8 @@ def test_no_server() -> None:
 
 def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    for name in ("postgres", "postgres_server", "postgres_tables"):
-        monkeypatch.delitem(sys.modules, f"antiphon.retrieval.{name}")
+    for name in ("index", "server", "tables"):
+        monkeypatch.delitem(sys.modules, f"antiphon.retrieval.postgres.{name}")
     assert refusal("postgresql://user:secret@host/db").endswith("run pip install 'antiphon[postgres]'")
 
 

@@ -9,7 +9,7 @@ it loses to the leader, also by its id.)
 
 With one remote end this is METHODS' test: for a known leader M > max U + delta; for another W(v) > M and W(v) > every other
 U + delta. The ambiguous tokens are those with U >= max(M, W) - delta: never more than METHODS' U >= M - delta, and the dense
-token is among them or the leader. Before any report the bound is the largest number of its grid, true of every law.
+token is among them or the leader. Before any report the bound is the largest number of its grid, true of every distribution.
 
 The paper's certificate has no least of what is not known (`known_only`): the leader is the largest of the tokens that are
 wholly known, with M alone, and the ambiguous tokens are METHODS' U >= M - delta. It asks more, and finds the same token.
@@ -40,15 +40,15 @@ class _End:
 class Certificate:
     """The device's knowledge of one step.
 
-    local: the device's law, shape (tokens,). log_masses: log h of the device, then of each remote end that takes part; the ends
-    are numbered from 0 in that order. noise: the E of each token when the answer is sampled. known_only: only a token that is
-    wholly known can be settled, as in the paper.
+    local: the device's distribution, shape (tokens,). log_masses: log h of the device, then of each remote end that takes part;
+    the ends are numbered from 0 in that order. noise: the E of each token when the answer is sampled. known_only: only a token
+    that is wholly known can be settled, as in the paper.
     """
 
     def __init__(
         self, local: Probs, log_masses: Sequence[float], noise: Values | None = None, *, known_only: bool = False
     ) -> None:
-        self._law, self._log_mass, self._noise, self._known_only = local, log_masses[0], noise, known_only
+        self._distribution, self._log_mass, self._noise, self._known_only = local, log_masses[0], noise, known_only
         self._grid = bound_grid(sampled=noise is not None)
         self._ends = {number: _End(log_mass) for number, log_mass in enumerate(log_masses[1:])}
         self._weigh()
@@ -57,7 +57,7 @@ class Certificate:
         own, *others = weights_of([self._log_mass, *(end.log_mass for end in self._ends.values())])
         for end, weight in zip(self._ends.values(), others, strict=True):
             end.weight = weight
-        self._weight, self._local = own, strengths_of(own, self._law, self._noise)
+        self._weight, self._local = own, strengths_of(own, self._distribution, self._noise)
         self._untouched = self._local.copy()  # -inf for tokens of which some remote end told the score
         self._untouched[list(self._touched())] = -np.inf
 
@@ -74,10 +74,10 @@ class Certificate:
     @property
     def local_token(self) -> int:
         """What the device says by itself, whatever its weight."""
-        return int(np.argmax(strengths_of(1.0, self._law, self._noise)))
+        return int(np.argmax(strengths_of(1.0, self._distribution, self._noise)))
 
     def certain_alone(self, kappa: float = 1.0) -> int | None:
-        """The token, if no remote law could change it: see `antiphon.core.mixture.weights.certain_alone`."""
+        """The token, if no remote distribution could change it: see `antiphon.core.mixture.weights.certain_alone`."""
         return certain_alone(self._local, [end.weight for end in self._ends.values()], kappa, self._noise)
 
     def absorb(self, number: int, report: Report) -> None:
@@ -85,7 +85,7 @@ class Certificate:
 
         Raises ValueError if a token or a code is out of range.
         """
-        if not all(0 <= token < len(self._law) for token in report.scores):
+        if not all(0 <= token < len(self._distribution) for token in report.scores):
             raise ValueError("a score is of a token outside the vocabulary")
         if not all(0 <= code <= ZERO for code in (report.bound, *report.scores.values())):
             raise ValueError("a score or bound is no 16-bit code")
@@ -120,10 +120,10 @@ class Certificate:
 
         codes: of each end, shape (tokens,). Raises ValueError if they have another length.
         """
-        if any(len(codes[number]) != len(self._law) for number in self._ends):
+        if any(len(codes[number]) != len(self._distribution) for number in self._ends):
             raise ValueError("the scores of an end are not as many as the vocabulary's tokens")
-        laws = [self._law, *(SCORES.values(codes[number]) for number in self._ends)]
-        return dense_token([self._weight, *(end.weight for end in self._ends.values())], laws, self._noise)
+        distributions = [self._distribution, *(SCORES.values(codes[number]) for number in self._ends)]
+        return dense_token([self._weight, *(end.weight for end in self._ends.values())], distributions, self._noise)
 
     def _state(self, delta: float) -> tuple[int, Ids]:
         """The leader and the ambiguous tokens."""

@@ -60,7 +60,7 @@ class WaitingDebt:
     options: DebtOptions = field(default_factory=DebtOptions)
     owed: float = 0.0
 
-    def patience(self, base: float) -> float:
+    def timeout(self, base: float) -> float:
         """How long the next step may wait, in the unit of `base`, the usual wait; never longer than that."""
         return min(base, self.options.short_wait(self.owed)) if self.owed >= self.options.threshold else base
 

@@ -97,7 +97,7 @@ class Report:
 class StepScores:
     """One step of a remote end: its scores, and which of them were sent.
 
-    probs: its law, shape (tokens,). noise: the E of each token when the answer is sampled (METHODS 3).
+    probs: its distribution, shape (tokens,). noise: the E of each token when the answer is sampled (METHODS 3).
     """
 
     def __init__(self, probs: Probs, noise: Values | None = None, bound: Bound = "next") -> None:

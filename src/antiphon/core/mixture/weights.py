@@ -44,9 +44,11 @@ def strengths_of(weight: float, probs: Probs, noise: Values | None = None) -> Va
     return strengths
 
 
-def dense_token(weights: Sequence[float], laws: Sequence[Probs], noise: Values | None = None) -> int:
-    """The token of the mixture with all evidence at hand: the device's law first, then the decoded ones of the remote ends."""
-    return strongest(strengths_of(weight, law, noise) for weight, law in zip(weights, laws, strict=True))
+def dense_token(weights: Sequence[float], distributions: Sequence[Probs], noise: Values | None = None) -> int:
+    """The token of the mixture with all evidence at hand: the device's probs first, then the decoded ones of others."""
+    return strongest(
+        strengths_of(weight, distribution, noise) for weight, distribution in zip(weights, distributions, strict=True)
+    )
 
 
 def strongest(parts: Iterable[Values]) -> int:
@@ -54,21 +56,23 @@ def strongest(parts: Iterable[Values]) -> int:
     return int(np.argmax(reduce(np.add, parts)))
 
 
-def mixed(weights: Sequence[float], laws: Sequence[Probs]) -> Probs:
-    """The law of the mixture, normalised: what a perplexity is computed with, and the law of a sampled answer."""
-    law: Probs = reduce(np.add, [weight * law for weight, law in zip(weights, laws, strict=True)])
-    law /= law.sum()
-    return law
+def mixed(weights: Sequence[float], distributions: Sequence[Probs]) -> Probs:
+    """The mixture's probs, normalised: what a perplexity is computed with, and the distribution of a sampled answer."""
+    distribution: Probs = reduce(
+        np.add, [weight * distribution for weight, distribution in zip(weights, distributions, strict=True)]
+    )
+    distribution /= distribution.sum()
+    return distribution
 
 
 def certain_alone(
     local: Values, remote_weights: Sequence[float], kappa: float = 1.0, noise: Values | None = None
 ) -> int | None:
-    """The dense token if no remote law at all could change it, else None (METHODS 4, zero-message certificate).
+    """The dense token if no remote distribution at all could change it, else None (METHODS 4, zero-message certificate).
 
-    local: strengths of the device's own law. A remote end gives token v from 0 to pi_R / E(v). So if y has
-    local(y) > local(v) + pi_R / E(v) for all other v, y wins whatever the remote law is; and if not, it does not win where that
-    law is v alone: at kappa = 1 the test is sound, and no sound test passes more often. Greedy, it is
+    local: strengths of the device's own distribution. A remote end gives token v from 0 to pi_R / E(v). So if y has
+    local(y) > local(v) + pi_R / E(v) for all other v, y wins whatever the remote distribution is; and if not, it does not win
+    where that distribution is v alone: at kappa = 1 the test is sound, and no sound test passes more often. Greedy, it is
     pi_L (p1 - p2) > kappa pi_R. Below 1, kappa makes it a guess.
 
     Sampled, y has to win a race of rates pi_L p(y) for itself and pi_L p(v) + pi_R for all others. Over the noise, some token

@@ -1,6 +1,6 @@
-"""`cu-hlm`: `u-hlm` with the draft law compressed: its likeliest tokens, the rest of its mass spread evenly (METHODS 2).
+"""`cu-hlm`: `u-hlm` with the draft probs compressed: its likeliest tokens, the rest of its mass spread evenly (METHODS 2).
 
-Not exact, also where the cloud is asked: the draft was drawn from another law than the one that it is tested against.
+Not exact, also where the cloud is asked: the draft was drawn from another distribution than the one that it is tested against.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from antiphon.wire.packing import Reader, Writer
 
 
 class CuHlmDevice(UncertaintyDevice):
-    """Sends the likeliest tokens of an uncertain draft's law."""
+    """Sends the likeliest tokens of an uncertain draft's distribution."""
 
     def __init__(self, side: DeviceSide, options: UncertaintyOptions) -> None:
         super().__init__(side, options)
@@ -40,17 +40,17 @@ class CuHlmDevice(UncertaintyDevice):
 
 
 class CuHlmCloud(UncertaintyCloud):
-    """Tests and resamples with the compressed law."""
+    """Tests and resamples with the compressed distribution."""
 
     def __init__(self, side: CloudSide, options: UncertaintyOptions) -> None:
         super().__init__(side, options)
         self._kept, self._precision = options.kept, options.draft_precision
 
     def unpack(self, reader: Reader, numbers: Sequence[int]) -> list[DenseProposed]:
-        """The law of each draft."""
-        return [self._tested(number, self._law(reader)) for number in numbers]
+        """The distribution of each draft."""
+        return [self._tested(number, self._distribution(reader)) for number in numbers]
 
-    def _law(self, reader: Reader) -> Probs:
+    def _distribution(self, reader: Reader) -> Probs:
         common, total = self.side.common, 2**self._precision - 1
         count = reader.number(bits_for(self._kept + 1), self._kept + 1, "the count of kept tokens")
         kept: dict[int, int] = {}
@@ -60,16 +60,16 @@ class CuHlmCloud(UncertaintyCloud):
         rest = total - sum(kept.values())
         if len(kept) < count or rest < 0 or (rest > 0 and count == common.size):
             raise ProtocolError("the kept tokens are no part of a distribution", "bad-probability")
-        law: Probs = np.full(common.size, rest / max(1, common.size - count))
-        law[list(kept)] = list(kept.values())
-        law /= total
-        return law
+        distribution: Probs = np.full(common.size, rest / max(1, common.size - count))
+        distribution[list(kept)] = list(kept.values())
+        distribution /= total
+        return distribution
 
-    def _tested(self, number: int, law: Probs) -> DenseProposed:
-        if law[number] == 0:
+    def _tested(self, number: int, distribution: Probs) -> DenseProposed:
+        if distribution[number] == 0:
             raise ProtocolError("the draft has probability 0, so it cannot have been drawn", "bad-probability")
-        return DenseProposed(number, float(law[number]), law)
+        return DenseProposed(number, float(distribution[number]), distribution)
 
 
-_SUMMARY = "certain drafts stand unseen; of others the likeliest part of the draft law up, one token down"
+_SUMMARY = "certain drafts stand unseen; of others the likeliest part of the draft distribution up, one token down"
 CU_HLM = Method("cu-hlm", _SUMMARY, False, CuHlmDevice, CuHlmCloud, options=UncertaintyOptions, bits=accounting.kept_drafts)

@@ -16,12 +16,12 @@ from antiphon.errors import LinkError
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.effects import Consulted, Emit, Emitted, Half, Kind
 from antiphon.methods.mixture.cloud import DenseCloud
-from antiphon.methods.mixture.cloud_stream import CloudLine, Proof
-from antiphon.methods.mixture.device import MixingDevice
+from antiphon.methods.mixture.cloud_stream import CloudStream, Proof
+from antiphon.methods.mixture.device import MixtureDevice
 from antiphon.methods.mixture.options import LONGEST_WAIT, MixtureOptions
 
 
-class SequenceDevice(MixingDevice):
+class SequenceDevice(MixtureDevice):
     """Writes its own answer, then mixes."""
 
     dense = True
@@ -32,25 +32,25 @@ class SequenceDevice(MixingDevice):
         """Write the answer."""
         transcript = self.side.transcript
         yield from self.meet()
-        laws = yield from self._own()
+        distributions = yield from self._own()
         while transcript.finish is None:
-            yield from self._mix(laws[min(transcript.position, len(laws) - 1)])
+            yield from self._mix(distributions[min(transcript.position, len(distributions) - 1)])
         return transcript.finish
 
     def _own(self) -> Generator[Any, Any, list[Probs]]:
-        """The laws of the device's own answer, as long as it may be, or up to its end; then the last one is that of the end."""
-        transcript, laws, own = self.side.transcript, list[Probs](), list[int]()
-        while len(laws) < transcript.remaining:
-            laws.append((yield from self.scored(own)))
-            own.append(self.certificate(laws[-1], [], len(own)).local_token)
+        """The probs of the device's own answer, as long as it may be, or up to its end; then the last are those of the end."""
+        transcript, distributions, own = self.side.transcript, list[Probs](), list[int]()
+        while len(distributions) < transcript.remaining:
+            distributions.append((yield from self.scored(own)))
+            own.append(self.certificate(distributions[-1], [], len(own)).local_token)
             if transcript.is_end(own[-1]):
-                return [*laws, _certain(own[-1], len(laws[-1]))]
-        return laws
+                return [*distributions, _certain(own[-1], len(distributions[-1]))]
+        return distributions
 
-    def _mix(self, law: Probs) -> Generator[Any, Any, None]:
+    def _mix(self, distribution: Probs) -> Generator[Any, Any, None]:
         position = self.side.transcript.position
 
-        def heard(line: CloudLine) -> bool:
+        def heard(line: CloudStream) -> bool:
             return line.end_token is not None or line.proof(position) is not None
 
         yield from self.until(heard, self.partners(), LONGEST_WAIT)
@@ -58,28 +58,28 @@ class SequenceDevice(MixingDevice):
             if not heard(line):
                 line.lose(LinkError("the cloud is silent"))
         lines = self.partners()
-        certificate = self.certificate(law, lines, position)
+        certificate = self.certificate(distribution, lines, position)
         token, kind, consulted = certificate.local_token, Kind.LOCAL, None
         if lines:
-            proofs = {end: line.proof(position) or _over(line, len(law)) for end, line in enumerate(lines)}
-            mixed, effort = yield from self.decide(certificate, law, proofs, lines)
+            proofs = {end: line.proof(position) or _over(line, len(distribution)) for end, line in enumerate(lines)}
+            mixed, effort = yield from self.decide(certificate, distribution, proofs, lines)
             kind = Kind.CONFIRMED if mixed == token else Kind.CHANGED
             token, consulted = mixed, Consulted(0.0, effort, all(proof.draft == mixed for proof in proofs.values()))
         self.side.transcript.commit(token)
         yield Emit((Emitted(token, kind),), consulted=consulted)
 
 
-def _over(line: CloudLine, size: int) -> Proof:
+def _over(line: CloudStream, size: int) -> Proof:
     """What a cloud says behind the end of its own answer: it sends nothing there."""
     assert line.end_token is not None
     return Proof(line.end_token, SCORES.codes(_certain(line.end_token, size)))
 
 
 def _certain(token: int, size: int) -> Probs:
-    """The law that knows no other token."""
-    law = np.zeros(size)
-    law[token] = 1.0
-    return law
+    """The distribution that knows no other token."""
+    distribution = np.zeros(size)
+    distribution[token] = 1.0
+    return distribution
 
 
 class SequenceCloud(DenseCloud):

@@ -57,13 +57,13 @@ class UncertaintyDevice(ChainDevice):
     def _is_certain(self, draft: Drafted) -> bool:
         stream = self.side.chance.at(self.side.transcript.place(), Role.UNCERTAINTY)
         temperatures = (HOTTEST * (index + 1) / self._draws for index in range(self._draws))
-        laws = (process(draft.logits, SamplingParams(temperature=temperature)) for temperature in temperatures)
-        differing = sum(stream.bernoulli(1.0 - float(law[draft.number])) for law in laws)
+        distributions = (process(draft.logits, SamplingParams(temperature=temperature)) for temperature in temperatures)
+        differing = sum(stream.bernoulli(1.0 - float(distribution[draft.number])) for distribution in distributions)
         return differing < self._uncertain * self._draws
 
 
 class UHlmDevice(UncertaintyDevice):
-    """Sends the whole law of an uncertain draft."""
+    """Sends the whole distribution of an uncertain draft."""
 
     def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
         """One distribution a draft, as `dsd`."""
@@ -87,5 +87,5 @@ class UncertaintyCloud(DsdCloud):
         return numbers
 
 
-_SUMMARY = "certain drafts stand unseen; of others the whole draft law up, one token down"
+_SUMMARY = "certain drafts stand unseen; of others the whole draft distribution up, one token down"
 U_HLM = Method("u-hlm", _SUMMARY, False, UHlmDevice, UncertaintyCloud, options=UncertaintyOptions, bits=accounting.dense_drafts)

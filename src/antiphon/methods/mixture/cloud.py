@@ -28,7 +28,7 @@ STEP_BYTES = 10
 
 def kept_bytes(half: object, options: MixtureOptions, tokens: int, size: int) -> int:
     """Bytes of the scores that a cloud half keeps at most, for answers of so many tokens over a vocabulary of `size`."""
-    if not (isinstance(half, type) and issubclass(half, EvidenceCloud)) or half.dense:
+    if not (isinstance(half, type) and issubclass(half, MixtureCloud)) or half.dense:
         return 0
     return (min(options.ahead, tokens) + KEPT + 1) * size * STEP_BYTES
 
@@ -40,7 +40,7 @@ def mixing_of(side: CloudSide) -> CloudMixing:
     return side.mixing
 
 
-class EvidenceCloud:
+class MixtureCloud:
     """Streams evidence until the device has enough: its `Cancel` ends the session."""
 
     dense = False
@@ -49,7 +49,7 @@ class EvidenceCloud:
     def __init__(self, side: CloudSide, options: MixtureOptions) -> None:
         self._side, self._options, self._mixing = side, options, mixing_of(side)
         if not self._mixing.sampled:
-            side.verifier.warm(1.0)  # greedy decisions are made between laws, not between point masses
+            side.verifier.warm(1.0)  # greedy decisions are made between distributions, not between point masses
         self._codec = ScoreCodec(side.common.target_size, side.common.target_bits)
         self._epoch = 0
         self._line = list(side.transcript.numbers)  # the answer as the cloud takes it to be
@@ -70,13 +70,13 @@ class EvidenceCloud:
             else:
                 yield from self._handle(message)
 
-    def draft(self, law: Probs, scores: StepScores, step: int) -> int:
+    def draft(self, distribution: Probs, scores: StepScores, step: int) -> int:
         """The cloud's own token of a step."""
         return scores.draft
 
-    def law(self, law: Probs) -> Probs:
-        """What the cloud's law is taken to be, before it is rounded to what the wire can carry."""
-        return law
+    def distribution(self, distribution: Probs) -> Probs:
+        """What the cloud's distribution is taken to be, before it is rounded to what the wire can carry."""
+        return distribution
 
     def noise(self, step: int) -> Values | None:
         """The noise that decides when the answer is sampled."""
@@ -92,11 +92,11 @@ class EvidenceCloud:
         if targets is None:
             return  # the device has another token: nothing of this line is of use any more
         self._began = True
-        law = self.law(targets.probs(0))
-        scores = StepScores(law, self.noise(step), self._options.bound)
+        distribution = self.distribution(targets.probs(0))
+        scores = StepScores(distribution, self.noise(step), self._options.bound)
         if not self.dense:  # else everything crosses at once, and nothing is asked for
             self._scores[step] = scores
-        draft = self.draft(law, scores, step)
+        draft = self.draft(distribution, scores, step)
         yield Send(Evidence(self._epoch, step, self._evidence(scores, draft)))
         self._line.append(draft)
         verifier.commit([draft])
@@ -156,7 +156,7 @@ class EvidenceCloud:
             raise ProtocolError(sentence, "out-of-turn")
 
 
-class DenseCloud(EvidenceCloud):
+class DenseCloud(MixtureCloud):
     """Sends all scores of every step."""
 
     dense = True
@@ -171,14 +171,14 @@ class LockstepCloud(DenseCloud):
 
 
 class DraftingCloud(DenseCloud):
-    """Draws its drafts when the answer is sampled, from a law that may be truncated (DRAGON)."""
+    """Draws its drafts when the answer is sampled, from a distribution that may be truncated (DRAGON)."""
 
     def noise(self, step: int) -> Values | None:
         """None is shared."""
         return None
 
-    def draft(self, law: Probs, scores: StepScores, step: int) -> int:
-        """Greedy the strongest; sampled a draw from the decoded law."""
+    def draft(self, distribution: Probs, scores: StepScores, step: int) -> int:
+        """Greedy the strongest; sampled a draw from the decoded distribution."""
         if not self._mixing.sampled:
             return scores.draft
         decoded = SCORES.values(scores.codes)

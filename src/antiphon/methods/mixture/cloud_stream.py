@@ -13,7 +13,7 @@ from antiphon.core.mixture.scores import Codes, Report
 from antiphon.errors import AntiphonError, ProtocolError
 from antiphon.methods.base import Transcript
 from antiphon.methods.mixture.options import MixtureOptions
-from antiphon.methods.mixture.response_time import Arrivals
+from antiphon.methods.mixture.response_time import ResponseTime
 from antiphon.wire.messages import Ask, Evidence, Message, Progress, Realign, Retrieved, Supplement
 from antiphon.wire.scores import ScoreCodec
 
@@ -29,7 +29,7 @@ class Proof:
     scores: Report | Codes
 
 
-class CloudLine:
+class CloudStream:
     """What the device knows of one cloud. dense: all scores cross. interval: tokens between two messages of progress."""
 
     def __init__(
@@ -43,7 +43,7 @@ class CloudLine:
         self.end_token: int | None = None
         """With which its line came to an end of its own, if it did."""
         self.debt = WaitingDebt(options.debt())
-        self.arrivals = Arrivals(options.wait)
+        self.response_time = ResponseTime(options.wait)
         self.supplement: Supplement | None = None
         """The answer to the last question."""
         self._asked: tuple[int, int] | None = None  # epoch and step of the last question
@@ -116,7 +116,7 @@ class CloudLine:
         self._proofs.clear()
         self._stray, self.end_token = None, None
         self._expected = self._reported = len(numbers)
-        self.arrivals.asked(now)
+        self.response_time.asked(now)
         tokens = numbers[first:]
         return Realign(self.epoch, first, len(tokens), self._codec.tokens(tokens))
 
@@ -138,7 +138,7 @@ class CloudLine:
         if message.step >= self._limit:
             raise ProtocolError(f"evidence of step {message.step} came for an answer of {self._limit} tokens", "out-of-range")
         self._expected += 1
-        self.arrivals.arrived(now)
+        self.response_time.arrived(now)
         proof = self._read(message.payload)
         self.end_token = proof.draft if self._transcript.is_end(proof.draft) else None
         numbers = self._transcript.numbers

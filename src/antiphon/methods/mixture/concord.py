@@ -8,27 +8,27 @@ that was decided with evidence is the one of the dense mixture on decoded scores
 """
 
 from antiphon.methods.base import Method
-from antiphon.methods.mixture.cloud import DenseCloud, EvidenceCloud
-from antiphon.methods.mixture.device import MixingDevice
+from antiphon.methods.mixture.cloud import DenseCloud, MixtureCloud
+from antiphon.methods.mixture.device import MixtureDevice
 from antiphon.methods.mixture.options import MixtureOptions
 
 
-class PatientDevice(MixingDevice):
+class PatientDevice(MixtureDevice):
     """Without waiting control."""
 
     patient = True
 
 
-class DenseDevice(MixingDevice):
+class DenseDevice(MixtureDevice):
     """Without communication control."""
 
     dense = True
 
 
 _SUMMARY = "sparse evidence down, a certificate, few questions; waiting costs debt"
-CONCORD = Method("concord", _SUMMARY, False, MixingDevice, EvidenceCloud, options=MixtureOptions, mixes=True)
+CONCORD = Method("concord", _SUMMARY, False, MixtureDevice, MixtureCloud, options=MixtureOptions, mixes=True)
 CONCORD_NOSYSTEM = Method(
-    "concord-nosystem", "concord that always waits", True, PatientDevice, EvidenceCloud, options=MixtureOptions, mixes=True
+    "concord-nosystem", "concord that always waits", True, PatientDevice, MixtureCloud, options=MixtureOptions, mixes=True
 )
 CONCORD_NOCOMM = Method(
     "concord-nocomm", "concord with all scores", False, DenseDevice, DenseCloud, options=MixtureOptions, mixes=True

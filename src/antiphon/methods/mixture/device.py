@@ -16,7 +16,7 @@ from antiphon.core.mixture.scores import Codes, Report, Values
 from antiphon.errors import CapacityError, LinkError, ProtocolError, RemoteError
 from antiphon.methods.base import DeviceSide
 from antiphon.methods.effects import Consulted, Emit, Emitted, Half, Kind, Now, ReceiveAny, Send
-from antiphon.methods.mixture.cloud_stream import CloudLine, Proof
+from antiphon.methods.mixture.cloud_stream import CloudStream, Proof
 from antiphon.methods.mixture.options import LONGEST_WAIT, MixtureOptions
 from antiphon.wire.messages import Message
 from antiphon.wire.scores import ScoreCodec
@@ -24,10 +24,10 @@ from antiphon.wire.scores import ScoreCodec
 MOMENT = 1e-6
 """Seconds that are not worth waiting for: a clock need not see them pass."""
 
-Lines = Sequence[CloudLine]
+Lines = Sequence[CloudStream]
 
 
-class MixingDevice:
+class MixtureDevice:
     """Decides step by step. Its variants differ in what crosses, and in how long they wait."""
 
     dense = False
@@ -44,11 +44,11 @@ class MixingDevice:
             raise ValueError("this method needs a model and a library on the device")
         self.side, self.options, self.mixing, self.drafter = side, options, side.mixing, side.drafter
         if not side.mixing.sampled:
-            self.drafter.warm(1.0)  # greedy decisions are made between laws, not between point masses
+            self.drafter.warm(1.0)  # greedy decisions are made between distributions, not between point masses
         self._codec = ScoreCodec(side.common.target_size, side.common.target_bits)
         interval = 1 if self.lockstep else max(1, options.ahead // 2)
         self.lines = [
-            CloudLine(end, side.transcript, self._codec, options, dense=self.dense, interval=interval)
+            CloudStream(end, side.transcript, self._codec, options, dense=self.dense, interval=interval)
             for end in range(side.mixing.clouds)
         ]
         self._prepared: tuple[list[int], Probs] | None = None
@@ -71,12 +71,12 @@ class MixingDevice:
         """The noise that decides when the answer is sampled."""
         return self.side.chance.race(position, self.side.common.cloud_ids).times() if self.mixing.sampled else None
 
-    def local(self, certificate: Certificate, law: Probs) -> int:
+    def local(self, certificate: Certificate, distribution: Probs) -> int:
         """The device's own token."""
         return certificate.local_token
 
     def decide(
-        self, certificate: Certificate, law: Probs, proofs: dict[int, Proof], lines: Lines
+        self, certificate: Certificate, distribution: Probs, proofs: dict[int, Proof], lines: Lines
     ) -> Generator[Any, Any, tuple[int, Effort]]:
         """The token of a step with evidence, and what it took. proofs: by end of the certificate. Raises ProtocolError."""
         if self.dense:
@@ -104,40 +104,40 @@ class MixingDevice:
         if refused is not None and not self.partners():
             raise refused
 
-    def partners(self) -> list[CloudLine]:
+    def partners(self) -> list[CloudStream]:
         """The clouds that take part."""
         return [line for line in self.lines if line.takes_part]
 
-    def certificate(self, law: Probs, lines: Lines, position: int) -> Certificate:
+    def certificate(self, distribution: Probs, lines: Lines, position: int) -> Certificate:
         """What the device knows of a step; its ends are numbered as in `lines`."""
         masses = [line.log_mass for line in lines if line.log_mass is not None]
         known_only = self.options.certificate == "upper"
-        return Certificate(law, [self.mixing.log_mass, *masses], self.noise(position), known_only=known_only)
+        return Certificate(distribution, [self.mixing.log_mass, *masses], self.noise(position), known_only=known_only)
 
     def _step(self) -> Generator[Any, Any, None]:
         position = self.side.transcript.position
-        law = yield from self._law()
+        distribution = yield from self._distribution()
         yield from self._drain()
         lines = self.partners()
-        certificate = self.certificate(law, lines, position)
-        token, kind, consulted = yield from self.chosen(certificate, law, lines, position)
+        certificate = self.certificate(distribution, lines, position)
+        token, kind, consulted = yield from self.chosen(certificate, distribution, lines, position)
         self.side.transcript.commit(token)
         self.drafter.commit([token])
         yield Emit((Emitted(token, kind),), consulted=consulted, exact=self._exact(kind, consulted, lines))
         yield from self._follow(position, token)
 
     def _exact(self, kind: Kind, consulted: Consulted | None, lines: Lines) -> bool:
-        """Whether a token is that of the mixture of all ends: none of them lost or late, nothing of their laws left out."""
+        """Whether a token is that of the mixture of all ends: none of them lost or late, nothing of their probs left out."""
         if self.lossy or kind is Kind.LOCAL:
             return False
         heard = len(lines) if consulted is None else consulted.ends
         return heard == len(self.lines) and (kind is not Kind.CERTAIN or self.options.gate >= 1)
 
     def chosen(
-        self, certificate: Certificate, law: Probs, lines: Lines, position: int
+        self, certificate: Certificate, distribution: Probs, lines: Lines, position: int
     ) -> Generator[Any, Any, tuple[int, Kind, Consulted | None]]:
         """The token of a step, where it came from, and what it took."""
-        local = self.local(certificate, law)
+        local = self.local(certificate, distribution)
         if not lines:
             return local, Kind.LOCAL, None
         if self.gates and (sure := certificate.certain_alone(self.options.gate)) is not None:
@@ -151,7 +151,7 @@ class MixingDevice:
                 proofs[end] = proof
         if not proofs:
             return local, Kind.LOCAL, Consulted(waited, None)
-        token, effort = yield from self.decide(certificate, law, proofs, lines)
+        token, effort = yield from self.decide(certificate, distribution, proofs, lines)
         present = [end for end in certificate.ends if lines[end].takes_part]  # the others were dropped on the way
         if not present:
             return local, Kind.LOCAL, Consulted(waited, None)
@@ -173,11 +173,11 @@ class MixingDevice:
     def _wait(self, position: int, local: int, lines: Lines) -> Generator[Any, Any, float]:
         """Until the evidence of the step is there or patience ends; meanwhile the next step is scored. How long it took."""
         started: float = yield Now()
-        patience = {line.end: self._patience(line) for line in lines}
-        if any(line.proof(position) is None and patience[line.end] > 0 for line in lines):
+        timeouts = {line.end: self._timeout(line) for line in lines}
+        if any(line.proof(position) is None and timeouts[line.end] > 0 for line in lines):
             yield from self._look_ahead([local])
-        for seconds in sorted(set(patience.values())):
-            waiting = [line for line in lines if patience[line.end] == seconds]
+        for seconds in sorted(set(timeouts.values())):
+            waiting = [line for line in lines if timeouts[line.end] == seconds]
             left = seconds - ((yield Now()) - started)
             yield from self.until(lambda line: line.proof(position) is not None, waiting, left)
         for line in lines:
@@ -189,10 +189,10 @@ class MixingDevice:
         ended: float = yield Now()
         return ended - started
 
-    def _patience(self, line: CloudLine) -> float:
-        return LONGEST_WAIT if self.patient else line.debt.patience(line.arrivals.patience)
+    def _timeout(self, line: CloudStream) -> float:
+        return LONGEST_WAIT if self.patient else line.debt.timeout(line.response_time.timeout)
 
-    def until(self, done: Callable[[CloudLine], bool], lines: Lines, seconds: float) -> Generator[Any, Any, None]:
+    def until(self, done: Callable[[CloudStream], bool], lines: Lines, seconds: float) -> Generator[Any, Any, None]:
         """Take messages until `done` of each of these clouds that is not lost, for so many seconds at most."""
         until = (yield Now()) + seconds
         while any(line.lost is None and not done(line) for line in lines):
@@ -241,10 +241,10 @@ class MixingDevice:
                 lines[end].lose(error)
         return replies
 
-    def _reply_patience(self, line: CloudLine) -> float:
-        return LONGEST_WAIT if self.patient else line.arrivals.usual
+    def _reply_patience(self, line: CloudStream) -> float:
+        return LONGEST_WAIT if self.patient else line.response_time.usual
 
-    def _reply(self, line: CloudLine, question: Question) -> Report | Codes | None:
+    def _reply(self, line: CloudStream, question: Question) -> Report | Codes | None:
         reply = line.supplement
         if line.lost is not None or reply is None:
             if self.patient:
@@ -267,28 +267,31 @@ class MixingDevice:
             elif (progress := line.progress()) is not None:
                 yield from self._tell(line, progress)
 
-    def _tell(self, line: CloudLine, message: Message) -> Generator[Any, Any, None]:
+    def _tell(self, line: CloudStream, message: Message) -> Generator[Any, Any, None]:
         try:
             yield Send(message, line.end)
         except (LinkError, ProtocolError) as error:
             line.lose(error)
 
-    def _law(self) -> Generator[Any, Any, Probs]:
-        """The device's own law of the next step."""
+    def _distribution(self) -> Generator[Any, Any, Probs]:
+        """The device's own distribution of the next step."""
         prepared, self._prepared = self._prepared, None
         if prepared is not None and prepared[0] == self.side.transcript.numbers:
             return prepared[1]
         return (yield from self.scored([]))
 
     def scored(self, numbers: list[int]) -> Generator[Any, Any, Probs]:
-        """The device's own law after the committed tokens and these. Raises CapacityError."""
-        if (found := (yield from self.drafter.law(numbers))) is None:
+        """The device's own distribution after the committed tokens and these. Raises CapacityError."""
+        if (found := (yield from self.drafter.distribution(numbers))) is None:
             raise CapacityError("the device's context is full: ask for fewer tokens or passages, or give --context more")
         return found[1]
 
     def _look_ahead(self, numbers: list[int]) -> Generator[Any, Any, None]:
         """Score a step before it is due: the first one, or the one after this as if the device's own token were right."""
-        if self.side.transcript.remaining > len(numbers) and (found := (yield from self.drafter.law(numbers))) is not None:
+        if (
+            self.side.transcript.remaining > len(numbers)
+            and (found := (yield from self.drafter.distribution(numbers))) is not None
+        ):
             self._prepared = [*self.side.transcript.numbers, *numbers], found[1]
 
 

@@ -2,7 +2,7 @@
 
 `dragon`: both ends draft ahead and all scores cross; the device decides, and an end whose draft is not the token rolls back.
 Sampled, the token is one of the two drafts or drawn in its place, by DRAGON's rule. `--packing topp` sends scores of which the
-tail was cut off: the law then is that of a mixture with what is left.
+tail was cut off: the distribution then is that of a mixture with what is left.
 
 `drdg-tw`: the cloud waits for every token before it scores the next.
 """
@@ -20,11 +20,11 @@ from antiphon.core.mixture.weights import weights_of
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.mixture.cloud import DraftingCloud, LockstepCloud
 from antiphon.methods.mixture.cloud_stream import Proof
-from antiphon.methods.mixture.device import Lines, MixingDevice
+from antiphon.methods.mixture.device import Lines, MixtureDevice
 from antiphon.methods.mixture.options import MixtureOptions
 
 
-class TokenwiseDevice(MixingDevice):
+class TokenwiseDevice(MixtureDevice):
     """Waits for all scores of every step."""
 
     dense = True
@@ -33,7 +33,7 @@ class TokenwiseDevice(MixingDevice):
     lockstep = True
 
 
-class DragonDevice(MixingDevice):
+class DragonDevice(MixtureDevice):
     """Waits for all scores of every step, and aggregates drafts when the answer is sampled."""
 
     dense = True
@@ -44,32 +44,32 @@ class DragonDevice(MixingDevice):
 
     @property
     def lossy(self) -> bool:
-        """The tail of the cloud's law is cut off."""
+        """The tail of the cloud's distribution is cut off."""
         return _kept_mass(self.options) < 1.0
 
     def noise(self, position: int) -> Values | None:
         """None is shared."""
         return None
 
-    def local(self, certificate: Certificate, law: Probs) -> int:
+    def local(self, certificate: Certificate, distribution: Probs) -> int:
         """Greedy the likeliest, sampled a draft."""
         if not self.mixing.sampled:
             return certificate.local_token
-        self._draft = self.side.chance.at(self.side.transcript.place(), Role.DRAFT).categorical(law)
+        self._draft = self.side.chance.at(self.side.transcript.place(), Role.DRAFT).categorical(distribution)
         return self._draft
 
     def decide(
-        self, certificate: Certificate, law: Probs, proofs: dict[int, Proof], lines: Lines
+        self, certificate: Certificate, distribution: Probs, proofs: dict[int, Proof], lines: Lines
     ) -> Generator[Any, Any, tuple[int, Effort]]:
         """Greedy the dense token, sampled one of both drafts or a token in its place."""
         (proof,) = proofs.values()
         if not self.mixing.sampled or isinstance(proof.scores, Report):
-            return (yield from super().decide(certificate, law, proofs, lines))
+            return (yield from super().decide(certificate, distribution, proofs, lines))
         decoded = SCORES.values(proof.scores)
         stream = self.side.chance.at(self.side.transcript.place(), Role.ACCEPT)
         own, other = weights_of([self.mixing.log_mass, lines[0].log_mass or 0.0])
-        drafts, laws = (self._draft, proof.draft), (law, decoded / decoded.sum())
-        return aggregated(stream, drafts, laws, (own, other)), Effort(everything=True)
+        drafts, distributions = (self._draft, proof.draft), (distribution, decoded / decoded.sum())
+        return aggregated(stream, drafts, distributions, (own, other)), Effort(everything=True)
 
 
 def _kept_mass(options: MixtureOptions) -> float:
@@ -77,15 +77,15 @@ def _kept_mass(options: MixtureOptions) -> float:
 
 
 class DragonCloud(DraftingCloud):
-    """May cut off the tail of its law."""
+    """May cut off the tail of its distribution."""
 
     def __init__(self, side: CloudSide, options: MixtureOptions) -> None:
         super().__init__(side, options)
         self._top_p = _kept_mass(options)
 
-    def law(self, law: Probs) -> Probs:
+    def distribution(self, distribution: Probs) -> Probs:
         """The fewest tokens with enough mass."""
-        return truncated(law, top_p=self._top_p) if self._top_p < 1.0 else law
+        return truncated(distribution, top_p=self._top_p) if self._top_p < 1.0 else distribution
 
 
 DRAGON = Method(

@@ -8,7 +8,7 @@ FORGET = 0.9
 """What an arrival still counts one later."""
 
 
-class Arrivals:
+class ResponseTime:
     """The time from a new epoch to its first evidence: a round trip and a step of the cloud."""
 
     def __init__(self, fixed: float = 0.0) -> None:
@@ -30,7 +30,7 @@ class Arrivals:
         self._squares = FORGET * self._squares + seconds * seconds
 
     @property
-    def patience(self) -> float:
+    def timeout(self) -> float:
         """How long a step may wait: the fixed time if there is one, else the usual one."""
         return self._fixed or self.usual
 

@@ -1,9 +1,9 @@
 """`coupled`: coupled drafting (METHODS 3). No probabilities on the wire.
 
-Both ends know the same noise for every position and token of the cloud. The device drafts the winner of the race over its law;
-the cloud's next token is the winner over the target, always; a draft stands if they are the same token. So the answer depends
-on the cloud's model, the prompt, the sampling parameters and the seed alone: it is the one that `cloud` writes with that seed,
-whatever model drafts. Up: ids. Down: a count and one token.
+Both ends know the same noise for every position and token of the cloud. The device drafts the winner of the race over its
+distribution; the cloud's next token is the winner over the target, always; a draft stands if they are the same token. So the
+answer depends on the cloud's model, the prompt, the sampling parameters and the seed alone: it is the one that `cloud` writes
+with that seed, whatever model drafts. Up: ids. Down: a count and one token.
 
 So the device need not wait. Its drafts form a *line*: it sends the first ones, drafts on while the verdict is on its way, and
 the cloud takes up what has come whenever it is free. A line goes on as long as the verdicts' tokens are its own. Then the

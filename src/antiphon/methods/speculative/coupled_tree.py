@@ -1,8 +1,8 @@
 """`coupled-tree`: coupled drafting with token trees (METHODS 3). No probabilities on the wire.
 
-The children of a node are the first of the race over the device's law: the likeliest winners over the target. The cloud walks
-down as long as its own winner is among them. Up: ids. Down: the path and one token. The answer is that of `cloud` with the
-seed.
+The children of a node are the first of the race over the device's distribution: the likeliest winners over the target. The
+cloud walks down as long as its own winner is among them. Up: ids. Down: the path and one token. The answer is that of `cloud`
+with the seed.
 """
 
 from antiphon.config import CoupledTreeOptions
@@ -15,7 +15,7 @@ from antiphon.methods.speculative.coupled import Racing, RacingStream
 from antiphon.methods.speculative.token_tree import TreeCloud, TreeDevice
 
 COOLEST = 0.05
-"""The lowest temperature of a drafting law: at 0 it has one token, but the runners-up are wanted too. Any law will do here."""
+"""The lowest temperature to draft at: at 0 there is one token, but the runners-up are wanted too. Any probs will do here."""
 
 
 class CoupledTreeDevice(TreeDevice):
@@ -26,11 +26,11 @@ class CoupledTreeDevice(TreeDevice):
         self.draft_chance = Racing(side.chance, side.common)
         self.drafter.warm(COOLEST)
 
-    def draw(self, stream: Stream, law: Probs, width: int) -> list[int]:
+    def draw(self, stream: Stream, distribution: Probs, width: int) -> list[int]:
         """The first `width` of the race."""
         if not isinstance(stream, RacingStream):
             raise TypeError("a coupled tree is drawn from races")
-        return stream.first(law, width)
+        return stream.first(distribution, width)
 
 
 class CoupledTreeCloud(TreeCloud):

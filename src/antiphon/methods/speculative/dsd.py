@@ -21,7 +21,7 @@ from antiphon.wire.packing import Reader, Writer
 
 @dataclass(frozen=True, slots=True)
 class DenseProposed(Proposed):
-    """A draft with the whole law that it was drawn from."""
+    """A draft with the whole distribution that it was drawn from."""
 
     probs: Probs
 

@@ -1,7 +1,7 @@
 """`dssd`: distributed split speculative decoding (METHODS 2; DSSD, and X-CoSD's "Naive").
 
-Up: ids and one probability a draft. Down after a rejection: the target law over the whole vocabulary, from which the device
-draws the token. It is rounded for the wire, so the target of such a session is the decoded one.
+Up: ids and one probability a draft. Down after a rejection: the target distribution over the whole vocabulary, from which the
+device draws the token. It is rounded for the wire, so the target of such a session is the decoded one.
 """
 
 from collections.abc import Generator, Sequence
@@ -28,10 +28,10 @@ class DssdDevice(ScalarDevice):
         self._ratios = ratios_of(options.precision)
 
     def corrected(self, reader: Reader, drafts: Sequence[Drafted], accepted: int) -> Generator[Any, Any, int]:
-        """Draw from the residual of the target that came and the law that the draft was drawn from."""
+        """Draw from the residual of the target that came and the distribution that the draft was drawn from."""
         yield from ()
-        target = reader.law(self.side.common.target_size, self._ratios, "the target probabilities")
-        self.exchanged.laws += 1
+        target = reader.distribution(self.side.common.target_size, self._ratios, "the target probabilities")
+        self.exchanged.distributions += 1
         stream = self.side.chance.at(self.side.transcript.place(accepted), Role.RESAMPLE)
         token = stream.categorical(residual(target, drafts[accepted].probs))
         self.owed = [token]
@@ -39,7 +39,7 @@ class DssdDevice(ScalarDevice):
 
 
 class DssdCloud(ScalarCloud):
-    """Sends the target law after a rejection."""
+    """Sends the target distribution after a rejection."""
 
     device_resamples = True
 
@@ -49,9 +49,9 @@ class DssdCloud(ScalarCloud):
         self.quantise = quantise_ratios(self._ratios)
 
     def correct(self, writer: Writer, target: Probs, draft: Proposed, place: Place) -> Generator[Any, Any, None]:
-        """The device draws; it needs the target law."""
+        """The device draws; it needs the target distribution."""
         yield from ()
-        writer.law(target, self._ratios)
+        writer.distribution(target, self._ratios)
 
 
 DSSD = Method(

@@ -49,8 +49,8 @@ class TreeDevice:
         self._widths = options.widths
         self._round = 0
 
-    def draw(self, stream: Stream, law: Probs, width: int) -> list[int]:
-        """Draw `width` children from a law."""
+    def draw(self, stream: Stream, distribution: Probs, width: int) -> list[int]:
+        """Draw `width` children from a distribution."""
         raise NotImplementedError
 
     def pack(self, writer: Writer, tree: TokenTree) -> None:

@@ -1,7 +1,8 @@
 """`tslt`: truncated sparse logits transmission, single candidate (METHODS 2; TSLT section 3, "sparsify then sample").
 
-Up: ids and truncated draft laws. A law is truncated and rounded before the draft is drawn from it, so what the cloud tests and
-resamples with is the very law of the draft: only acceptance suffers from what was cut off, at most by its mass. Down: as `dsd`.
+Up: ids and truncated draft distributions. A distribution is truncated and rounded before the draft is drawn from it, so what
+the cloud tests and resamples with is the very distribution of the draft: only acceptance suffers from what was cut off, at most
+by its mass. Down: as `dsd`.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from antiphon.wire.sparse import SparseCodec
 
 
 class Sparsifier:
-    """Truncates and rounds draft laws, and adds up the mass that it cut off and the tokens that it kept."""
+    """Truncates and rounds draft distributions, and adds up the mass that it cut off and the tokens that it kept."""
 
     def __init__(self, options: SparseOptions) -> None:
         self._keep = Truncation.parse(options.truncate)
@@ -31,28 +32,28 @@ class Sparsifier:
         self._entries = 0
 
     def __call__(self, probs: Probs) -> Probs:
-        """The law that is drawn from and sent."""
-        law = self._round(truncated(probs, self._keep.top_k, self._keep.top_p))
-        kept = law > 0
+        """The distribution that is drawn from and sent."""
+        distribution = self._round(truncated(probs, self._keep.top_k, self._keep.top_p))
+        kept = distribution > 0
         self._cut += max(0.0, 1.0 - float(probs[kept].sum()))
         self._entries += int(kept.sum())
-        return law
+        return distribution
 
-    def tell(self, exchanged: Exchanged, laws: int) -> None:
-        """Add what was kept and cut since the last time, for `laws` laws."""
-        exchanged.draft_laws += laws
+    def tell(self, exchanged: Exchanged, distributions: int) -> None:
+        """Add what was kept and cut since the last time, for `distributions` distributions."""
+        exchanged.draft_distributions += distributions
         exchanged.entries += self._entries
         exchanged.cut += self._cut
         self._cut, self._entries = 0.0, 0
 
 
 def sparse_codec(common: CommonVocabulary, options: SparseOptions) -> SparseCodec:
-    """How draft laws cross the link."""
+    """How draft distributions cross the link."""
     return SparseCodec(common.size, ratios_of(options.draft_precision), options.wire)
 
 
 class TsltDevice(ChainDevice):
-    """Sends truncated laws."""
+    """Sends truncated distributions."""
 
     def __init__(self, side: DeviceSide, options: TsltOptions) -> None:
         super().__init__(side, options)
@@ -61,32 +62,35 @@ class TsltDevice(ChainDevice):
         self._codec = sparse_codec(side.common, options)
 
     def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
-        """One law a draft."""
+        """One distribution a draft."""
         self._codec.write(writer, [draft.probs for draft in drafts])
 
     def tell(self, exchanged: Exchanged, drafts: Sequence[Drafted]) -> None:
-        """What was kept and cut of their laws."""
+        """What was kept and cut of their distributions."""
         self.sparsifier.tell(exchanged, len(drafts))
 
 
 class TsltCloud(DsdCloud):
-    """Tests and resamples with truncated laws."""
+    """Tests and resamples with truncated distributions."""
 
     def __init__(self, side: CloudSide, options: TsltOptions) -> None:
         super().__init__(side, options)
         self._codec = sparse_codec(side.common, options)
 
     def unpack(self, reader: Reader, numbers: Sequence[int]) -> list[DenseProposed]:
-        """One law a draft."""
-        laws = self._codec.read(reader, len(numbers))
-        return [_proposed(number, law, index + 1) for index, (number, law) in enumerate(zip(numbers, laws, strict=True))]
+        """One distribution a draft."""
+        distributions = self._codec.read(reader, len(numbers))
+        return [
+            _proposed(number, distribution, index + 1)
+            for index, (number, distribution) in enumerate(zip(numbers, distributions, strict=True))
+        ]
 
 
-def _proposed(number: int, law: Probs, place: int) -> DenseProposed:
-    if law[number] == 0:
+def _proposed(number: int, distribution: Probs, place: int) -> DenseProposed:
+    if distribution[number] == 0:
         raise ProtocolError(f"draft {place} has probability 0, so it cannot have been drawn", "bad-probability")
-    return DenseProposed(number, float(law[number]), law)
+    return DenseProposed(number, float(distribution[number]), distribution)
 
 
-_SUMMARY = "truncated draft laws up, one token down; the cloud resamples"
+_SUMMARY = "truncated draft distributions up, one token down; the cloud resamples"
 TSLT = Method("tslt", _SUMMARY, True, TsltDevice, TsltCloud, options=TsltOptions, bits=accounting.sparse_drafts)

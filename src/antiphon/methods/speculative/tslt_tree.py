@@ -1,7 +1,8 @@
 """`tslt-tree`: truncated sparse logits transmission, multi-candidate (METHODS 2, token tree; TSLT section 4).
 
-Up: a token tree and the truncated law of every node that has children. Down: the accepted path and one token. The children of a
-node are drawn one after the other, with or without replacement, and tested in that order against what is left of the target.
+Up: a token tree and the truncated distribution of every node that has children. Down: the accepted path and one token. The
+children of a node are drawn one after the other, with or without replacement, and tested in that order against what is left of
+the target.
 """
 
 from antiphon.config import TreeOptions
@@ -19,7 +20,7 @@ from antiphon.wire.packing import Reader, Writer
 
 
 class TsltTreeDevice(TreeDevice):
-    """Sends truncated laws."""
+    """Sends truncated distributions."""
 
     def __init__(self, side: DeviceSide, options: TreeOptions) -> None:
         super().__init__(side, options)
@@ -28,17 +29,17 @@ class TsltTreeDevice(TreeDevice):
         self.quantise = self._sparsifier
         self._codec = sparse_codec(side.common, options)
 
-    def draw(self, stream: Stream, law: Probs, width: int) -> list[int]:
+    def draw(self, stream: Stream, distribution: Probs, width: int) -> list[int]:
         """One after the other."""
-        return draw_children(stream, law, width, replacement=self._replacement)
+        return draw_children(stream, distribution, width, replacement=self._replacement)
 
     def pack(self, writer: Writer, tree: TokenTree) -> None:
-        """One law for each node that has children."""
-        self._codec.write(writer, list(tree.laws.values()))
+        """One distribution for each node that has children."""
+        self._codec.write(writer, list(tree.distributions.values()))
 
     def tell(self, exchanged: Exchanged, tree: TokenTree) -> None:
-        """What was kept and cut of the laws."""
-        self._sparsifier.tell(exchanged, len(tree.laws))
+        """What was kept and cut of the distributions."""
+        self._sparsifier.tell(exchanged, len(tree.distributions))
 
 
 class TsltTreeCloud(TreeCloud):
@@ -50,17 +51,17 @@ class TsltTreeCloud(TreeCloud):
         self._codec = sparse_codec(side.common, options)
 
     def unpack(self, reader: Reader, tree: TokenTree) -> None:
-        """One law for each node that has children."""
-        tree.laws = dict(zip(tree.draws, self._codec.read(reader, len(tree.draws)), strict=True))
+        """One distribution for each node that has children."""
+        tree.distributions = dict(zip(tree.draws, self._codec.read(reader, len(tree.draws)), strict=True))
         for node, children in tree.draws.items():
-            if any(tree.laws[node][tree.numbers[child]] == 0 for child in children):
+            if any(tree.distributions[node][tree.numbers[child]] == 0 for child in children):
                 raise ProtocolError("a child has probability 0, so it cannot have been drawn", "bad-probability")
 
     def choose(self, tree: TokenTree, node: int, target: Probs, place: Place) -> tuple[int, None] | tuple[None, int]:
         """Test the children in the order in which they were drawn; if none stands, draw from what is left."""
         children, chance = tree.draws[node], self.side.chance
         drawn, stream = [tree.numbers[child] for child in children], chance.at(place, Role.ACCEPT)
-        first, rest = accept_child(stream, target, tree.laws[node], drawn, replacement=self._replacement)
+        first, rest = accept_child(stream, target, tree.distributions[node], drawn, replacement=self._replacement)
         if first is not None:
             return children[first], None
         return None, chance.at(place, Role.RESAMPLE).categorical(rest)
@@ -70,7 +71,7 @@ class TsltTreeCloud(TreeCloud):
         return self.side.chance.at(place, Role.TARGET).categorical(target)
 
 
-_SUMMARY = "a token tree and truncated draft laws up, the accepted path and one token down; the cloud resamples"
+_SUMMARY = "a token tree and truncated draft distributions up, the accepted path and one token down; the cloud resamples"
 TSLT_TREE = Method(
     "tslt-tree", _SUMMARY, True, TsltTreeDevice, TsltTreeCloud, options=TreeOptions, bits=accounting.sparse_drafts
 )

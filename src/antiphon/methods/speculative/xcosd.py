@@ -11,7 +11,7 @@ from antiphon.config import SplitOptions
 from antiphon.core.acceptance import residual
 from antiphon.core.chance import Place, Role, Stream
 from antiphon.core.distributions import Probs
-from antiphon.core.resampling import lumped, quantise_lumped, spare_law
+from antiphon.core.resampling import lumped, quantise_lumped, spare_distribution
 from antiphon.core.rounding import Ratios, ratios_of
 from antiphon.errors import ProtocolError
 from antiphon.methods import closed_forms as accounting
@@ -20,7 +20,7 @@ from antiphon.methods.drafter import Drafted
 from antiphon.methods.speculative.chain import Proposed
 from antiphon.methods.speculative.scalar_drafts import ScalarCloud, ScalarDevice
 from antiphon.vocabulary import CommonVocabulary
-from antiphon.wire.packing import Reader, Writer, law_bits
+from antiphon.wire.packing import Reader, Writer, distribution_bits
 
 
 class HybridCodec:
@@ -32,23 +32,23 @@ class HybridCodec:
 
     def write(self, writer: Writer, target: Probs, stream: Stream) -> None:
         """Append a target that was rounded lumped; the spare is drawn from `stream`."""
-        law = lumped(target, self._common.size)
-        writer.law(law, self.ratios)
-        if law[-1] > 0:
-            spare = self._common.size + stream.categorical(spare_law(target, self._common.size))
+        distribution = lumped(target, self._common.size)
+        writer.distribution(distribution, self.ratios)
+        if distribution[-1] > 0:
+            spare = self._common.size + stream.categorical(spare_distribution(target, self._common.size))
             writer.number(spare, self._common.target_bits)
 
     def draw(self, reader: Reader, draft_probs: Probs, stream: Stream) -> int:
         """Read what `write` wrote and draw the token after the rejection of a draft that was drawn from `draft_probs`."""
         size = self._common.size
-        law = reader.law(size + 1, self.ratios, "the target probabilities")
-        spare = self._spare(reader) if law[-1] > 0 else None
-        drawn = stream.categorical(residual(law, draft_probs))
+        distribution = reader.distribution(size + 1, self.ratios, "the target probabilities")
+        spare = self._spare(reader) if distribution[-1] > 0 else None
+        drawn = stream.categorical(residual(distribution, draft_probs))
         return drawn if spare is None or drawn < size else spare
 
     def bits(self, target: Probs) -> int:
         """Bits of a message at most."""
-        return law_bits(lumped(target, self._common.size), self.ratios) + self._common.target_bits
+        return distribution_bits(lumped(target, self._common.size), self.ratios) + self._common.target_bits
 
     def _spare(self, reader: Reader) -> int:
         spare = reader.number(self._common.target_bits, self._common.target_size, "the spare token")
@@ -69,7 +69,7 @@ class XcosdDevice(ScalarDevice):
         yield from ()
         stream = self.side.chance.at(self.side.transcript.place(accepted), Role.RESAMPLE)
         token = self._hybrid.draw(reader, drafts[accepted].probs, stream)
-        self.exchanged.laws += 1
+        self.exchanged.distributions += 1
         self.owed = [token]
         return token
 

@@ -2,13 +2,14 @@
 
 Up: as `dssd`. Down after a rejection: candidates drawn from the target, each with its probability, which the device tests one
 after the other. If none passes the device sends `Retry` and gets more; after `iterations` messages of candidates, or where a
-whole law is smaller, hybrid resampling. The device's choice goes up with its next drafts, as a place in the list.
+whole distribution is smaller, hybrid resampling. The device's choice goes up with its next drafts, as a place in the list.
 
 A candidate's probability crosses rounded to units of a draft probability, at random so that the device's test accepts exactly
 as often as one with the value itself (`core.resampling.chance_to_round_up`).
 
 With `as_paper` candidates are the paper's: drawn from the whole target, so the rejected draft, which never passes, may be among
-them, and always K, also behind one outside the common vocabulary, which always passes. The law is the same, the bits are more.
+them, and always K, also behind one outside the common vocabulary, which always passes. The distribution is the same, the bits
+are more.
 
 With automatic numbers the cloud chooses how many candidates come and when to fall back, by what candidates did before in the
 answer. Both ends keep that estimate, and where a lost link made the cloud forget it the device tells it, with its first drafts:
@@ -27,7 +28,7 @@ from antiphon.core.chance import Place, Role, Stream
 from antiphon.core.distributions import Probs
 from antiphon.core.resampling import (
     CandidateCount,
-    candidate_law,
+    candidate_distribution,
     chance_of_candidate,
     chance_to_round_up,
     quantise_lumped,
@@ -82,7 +83,7 @@ class XcosdEDevice(ScalarDevice):
             self._estimate.observe(floor, len(candidates), passed=False)
             reader = yield from self._more()
         token = self._hybrid.draw(reader, draft.probs, stream)
-        self.exchanged.laws += 1
+        self.exchanged.distributions += 1
         reader.finish()
         return self._owe(token, None)
 
@@ -127,7 +128,7 @@ class _Settling:
     """
 
     target: Probs
-    law: Probs
+    distribution: Probs
     stream: Stream
     floor: float
     usual: float
@@ -160,8 +161,8 @@ class XcosdECloud(ScalarCloud):
         beyond = 1.0 if self._as_paper else 1.0 - float(target[draft.number])
         floor = min(1.0, max(0.0, (draft.prob - float(target[draft.number])) / beyond))
         stream = self.side.chance.at(place, Role.CANDIDATE)
-        law = target if self._as_paper else candidate_law(target, draft.number)
-        self._settling = _Settling(target, law, stream, floor, usual_floor(draft.prob), [])
+        distribution = target if self._as_paper else candidate_distribution(target, draft.number)
+        self._settling = _Settling(target, distribution, stream, floor, usual_floor(draft.prob), [])
         self._offer(writer, self._settling)
 
     def awaited(self) -> Generator[Any, Any, Draft]:
@@ -215,7 +216,7 @@ class XcosdECloud(ScalarCloud):
         drawn: list[Candidate] = []
         size = self.side.common.size
         while len(drawn) < count and (self._as_paper or not (drawn and drawn[-1].number >= size)):
-            number = settling.stream.categorical(settling.law)
+            number = settling.stream.categorical(settling.distribution)
             drawn.append(self._rounded(settling, number) if number < size else Candidate(number))
         return drawn
 

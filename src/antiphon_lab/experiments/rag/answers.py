@@ -139,7 +139,7 @@ class Desk:
         result = self._ends.write(request, case.link, case.compute, {})
         different, compared = self._compared(example, row, result)
         costs, alone = self._perplexity(example, case) if example.target else ((), 0)
-        ledger, text = result.ledger, result.answer.text
+        traffic, text = result.traffic, result.answer.text
         return Written(
             key=setting.key(example, case),
             row=row.name,
@@ -148,10 +148,10 @@ class Desk:
             scores=score_fact(text.strip().partition("\n")[0], example.references) if example.references else (),
             times=tuple(times(result.answer)),
             steps=tuple(steps(result.answer)),
-            up=(ledger.up.payload_bits, ledger.up.framing_bits),
-            down=(ledger.down.payload_bits, ledger.down.framing_bits),
-            opening=ledger.setup.bits,
-            messages=(ledger.up.frames, ledger.down.frames),
+            up=(traffic.up.payload_bits, traffic.up.framing_bits),
+            down=(traffic.down.payload_bits, traffic.down.framing_bits),
+            opening=traffic.setup.bits,
+            messages=(traffic.up.frames, traffic.down.frames),
             different=different,
             compared=compared,
             nats=costs,
@@ -189,14 +189,14 @@ class Desk:
 
 def times(answer: Answer) -> Iterator[float]:
     """When each token came, in seconds since it was asked for."""
-    for arrival in answer.arrivals:
+    for arrival in answer.emissions:
         yield from [arrival.time - answer.started] * len(arrival.kinds)
 
 
 def steps(answer: Answer) -> Iterator[Step]:
     """What each token took. Where a token is certain, or no cloud takes part, there is nothing to tell."""
     consulted = iter(answer.consulted)
-    for kind in (kind for arrival in answer.arrivals for kind in arrival.kinds):
+    for kind in (kind for arrival in answer.emissions for kind in arrival.kinds):
         one = next(consulted, None) if kind is not Kind.CERTAIN else None
         if one is None:
             yield Step(kind)

@@ -1,4 +1,4 @@
-"""The dense mixture behind one question, from both ends' laws: what methods that send less are held against (METHODS 4)."""
+"""The dense mixture behind one question, from both ends' probs: what methods that send less are held against (METHODS 4)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from antiphon_lab.ends.shared_model import SharedModel
 
 
 class Reference:
-    """Both ends' laws behind a prompt and the passages that each found. The ends: the device, then the cloud."""
+    """Both ends' distributions behind a prompt and the passages that each found. The ends: the device, then the cloud."""
 
     def __init__(
         self,
@@ -45,32 +45,32 @@ class Reference:
         """The dense token after these of the answer, sampled with the noise of `seed` if it is."""
         key = tuple(numbers), seed if self._sampled else None
         if key not in self._tokens:
-            law, decoded = self.device_law(numbers), self.decoded(numbers)
-            noise = self._noise(seed, len(numbers), len(law)) if self._sampled else None
-            self._tokens[key] = dense_token(self.weights, [law, decoded], noise)
+            distribution, decoded = self.device_distribution(numbers), self.decoded(numbers)
+            noise = self._noise(seed, len(numbers), len(distribution)) if self._sampled else None
+            self._tokens[key] = dense_token(self.weights, [distribution, decoded], noise)
         return self._tokens[key]
 
     def _noise(self, seed: int, position: int, size: int) -> Values:
         chance = PhiloxChance(answer_key(seed, self._prompt, chat=False))
         return chance.race(position, np.arange(size, dtype=np.int32)).times()
 
-    def device_law(self, numbers: Sequence[int]) -> Probs:
-        """The device's own law."""
-        return self._law(0, numbers)
+    def device_distribution(self, numbers: Sequence[int]) -> Probs:
+        """The device's own distribution."""
+        return self._distribution(0, numbers)
 
-    def joined_law(self, numbers: Sequence[int]) -> Probs:
-        """The law behind all passages in one context, as `drcg` reads them."""
-        return self._law(2, numbers)
+    def joined_distribution(self, numbers: Sequence[int]) -> Probs:
+        """The distribution behind all passages in one context, as `drcg` reads them."""
+        return self._distribution(2, numbers)
 
     def decoded(self, numbers: Sequence[int]) -> Probs:
         """The cloud's scores as they come out of the wire."""
-        return SCORES.values(SCORES.codes(self._law(1, numbers)))
+        return SCORES.values(SCORES.codes(self._distribution(1, numbers)))
 
     def mixture(self, numbers: Sequence[int]) -> Probs:
-        """The law of the mixture."""
-        return mixed(self.weights, [self.device_law(numbers), self.decoded(numbers)])
+        """The distribution of the mixture."""
+        return mixed(self.weights, [self.device_distribution(numbers), self.decoded(numbers)])
 
-    def _law(self, reading: int, numbers: Sequence[int]) -> Probs:
+    def _distribution(self, reading: int, numbers: Sequence[int]) -> Probs:
         model, prompt = self._readings[reading]
         path = (*prompt, *numbers)
         return process(model.row(path), self._sampling, path)

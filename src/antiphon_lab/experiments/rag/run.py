@@ -26,7 +26,7 @@ from antiphon_lab.experiments.rag.figures import Figures
 from antiphon_lab.experiments.rag.rows import BASELINE, Row
 from antiphon_lab.hardware.profiles import Compute
 from antiphon_lab.links.link import Link
-from antiphon_lab.store import KeptFile
+from antiphon_lab.store import Store
 from antiphon_lab.workloads.documents import Example, libraries, library_files
 
 DENSE = "drdg-tw"
@@ -107,7 +107,7 @@ class Report:
 
 def run(plan: Plan) -> Report:
     """Write the answers that are not there yet. Raises one of `antiphon.errors`; what is written stays."""
-    kept = KeptFile(plan.results, Written)
+    kept = Store(plan.results, Written)
     with _models(plan.setting) as models:
         examples = chosen(plan, models[0])
         missing = [example for example in examples if _todo(plan, example, kept.found)]
@@ -130,7 +130,7 @@ def _todo(plan: Plan, example: Example, found: Mapping[str, Written]) -> list[Ca
     return [case for case in plan.cases if plan.setting.key(example, case) not in found]
 
 
-def _write(plan: Plan, examples: Sequence[Example], models: tuple[Model, Model], kept: KeptFile[Written]) -> None:
+def _write(plan: Plan, examples: Sequence[Example], models: tuple[Model, Model], kept: Store[Written]) -> None:
     total = sum(len(_todo(plan, example, kept.found)) for example in examples)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with ExitStack() as stack:

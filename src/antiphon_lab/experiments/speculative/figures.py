@@ -71,17 +71,17 @@ class Written:
 
 def written(result: Result, **where: object) -> Written:
     """What is kept of an answer. where: the fields that tell which one it is."""
-    answer, ledger = result.answer, result.ledger
-    arrivals = tuple((one.time - answer.started, len(one.kinds)) for one in answer.arrivals if one.kinds)
+    answer, traffic = result.answer, result.traffic
+    arrivals = tuple((one.time - answer.started, len(one.kinds)) for one in answer.emissions if one.kinds)
     return Written(
         **where,  # type: ignore[arg-type]
         exact=result.exact,
         arrivals=arrivals,
-        up_payload=ledger.up.payload_bits,
-        up_framing=ledger.up.framing_bits,
-        down_payload=ledger.down.payload_bits,
-        down_framing=ledger.down.framing_bits,
-        opening=ledger.setup.bits,
+        up_payload=traffic.up.payload_bits,
+        up_framing=traffic.up.framing_bits,
+        down_payload=traffic.down.payload_bits,
+        down_framing=traffic.down.framing_bits,
+        opening=traffic.setup.bits,
         rounds=answer.rounds,
         drafted=answer.exchanged.drafted,
         depths=tuple(answer.acceptance_by_depth()),

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from antiphon.device.answer import Result
 from antiphon.models import load
-from antiphon_lab.ends.no_drafts import MuteModel
+from antiphon_lab.ends.no_drafts import NonDraftingModel
 from antiphon_lab.ends.real import RealEnds
 from antiphon_lab.ends.remembering_model import RememberingModel
 from antiphon_lab.ends.timeline import Timeline, watch
@@ -27,7 +27,7 @@ from antiphon_lab.experiments.speculative.grid import REFERENCE, Ask, Plan, Row,
 from antiphon_lab.report.charts import short
 from antiphon_lab.report.page import require_writable
 from antiphon_lab.stats.bootstrap import TOO_FEW, UNSURE, Interval
-from antiphon_lab.store import KeptFile
+from antiphon_lab.store import Store
 from antiphon_lab.workloads.prompts import prompts_of
 
 Write = Callable[[Ask], Result]
@@ -86,7 +86,7 @@ def run(plan: Plan, console: Console) -> Report:
     if plan.html is not None:
         require_writable(plan.html)
     asks = asks_of(plan, prompts_of(plan.data, plan.prompts))
-    kept = KeptFile(plan.results, Written)
+    kept = Store(plan.results, Written)
     timelines = _write(plan, asks, kept)
     report = Report(plan, collected(plan, asks, kept.found), timelines)
     for setting in report.settings:
@@ -128,7 +128,7 @@ def collected(plan: Plan, asks: Sequence[Ask], found: Mapping[str, Written]) -> 
     }
 
 
-def _write(plan: Plan, asks: Sequence[Ask], kept: KeptFile[Written]) -> dict[Row, Timeline]:
+def _write(plan: Plan, asks: Sequence[Ask], kept: Store[Written]) -> dict[Row, Timeline]:
     """Write what is missing, and watch what the page shows."""
     todo = [ask for ask in asks if ask.key(plan) not in kept.found]
     if not todo and not _watched(plan, asks, kept.found):
@@ -166,11 +166,11 @@ def _ends(plan: Plan) -> Iterator[tuple[Write, Callable[[Ask], Timeline]]]:
             stack.callback(device.close)
 
             def write(ask: Ask) -> Result:
-                drafter = MuteModel(device) if ask.row.mute else device
+                drafter = NonDraftingModel(device) if ask.row.mute else device
                 return attempt(ask.trial(plan.tokens), cloud, drafter, [ask.text], ask.answer_seed)[0]
 
         def look(ask: Ask) -> Timeline:
-            drafter = MuteModel(device) if ask.row.mute else device
+            drafter = NonDraftingModel(device) if ask.row.mute else device
             return watch(ask.trial(plan.tokens), cloud, drafter, ask.text, ask.answer_seed)
 
         yield write, look

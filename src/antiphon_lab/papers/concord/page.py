@@ -129,7 +129,9 @@ def _texts(report: Report) -> Iterator[Html]:
         figure(_bars(rows, lambda one: one.bytes, "bytes a token", ",.0f", log=True), "Bytes a token"),
     )
     yield beside(rows, (FORCED, POLICY, SPEED, _bytes(paper.TEXT_BYTES)))
-    yield note("With the policy: what a method decides alone is scored by the device's law, which the paper does not do.")
+    yield note(
+        "With the policy: what a method decides alone is scored by the device's distribution, which the paper does not do."
+    )
 
 
 def _ablation(report: Report) -> Iterator[Html]:

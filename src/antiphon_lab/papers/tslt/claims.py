@@ -16,7 +16,7 @@ def claims(report: Report) -> list[Claim]:
 
 
 def _about_mass(cuts: Cuts) -> list[Claim]:
-    sharper = "Another model on another text: the sharper the small model's laws are, the more a few tokens hold."
+    sharper = "Another model on another text: the sharper the small model's distributions are, the more a few tokens hold."
     found = []
     for kept, portion, about, says in (
         (3200, 0.1, "mass, 10 %", "Retained mass at K = 3,200, 10 % of the vocabulary: almost unchanged."),
@@ -37,7 +37,7 @@ def _about_nuclei(cuts: Cuts) -> Claim:
         "nucleus",
         "The smallest set above a mass may be kept instead of K tokens (3.1); the paper does not measure it.",
         f"On average {numbers} of the acceptance.",
-        "Where laws differ in width a nucleus is wide only where it must be.",
+        "Where distributions differ in width a nucleus is wide only where it must be.",
     )
 
 
@@ -58,8 +58,8 @@ def _about_acceptance(cuts: Cuts) -> list[Claim]:
         Claim(
             "candidates",
             "Several candidates are accepted more often than one, at every K.",
-            f"At every K {DECIDED.get(verdict, verdict)}: {share(two)} against {share(one)} with whole laws; the least gain is "
-            f"{times(min((cut.gained for cut in cuts.cuts), key=lambda gain: gain.mean))} times",
+            f"At every K {DECIDED.get(verdict, verdict)}: {share(two)} against {share(one)} with whole distributions; the "
+            f"least gain is {times(min((cut.gained for cut in cuts.cuts), key=lambda gain: gain.mean))} times",
             f"Drawn without replacement, which the paper does not try, it is {share(cuts.full.without_replacement.mean)}.",
         )
     )
@@ -97,7 +97,7 @@ def _about_speed(report: Report) -> list[Claim]:
     slow, fast = (report.speeds[0].points[place].rate for place in (0, -1))
     found = []
     for shape, name in (("chain", "One candidate"), ("tree", "Several candidates")):
-        ratios = [report.ratio(f"{shape}, k = 320", f"{shape}, whole laws", rate) for rate in (slow, fast)]
+        ratios = [report.ratio(f"{shape}, k = 320", f"{shape}, whole distributions", rate) for rate in (slow, fast)]
         numbers = " and ".join(
             f"{times(ratio)} times at {rate:g} Mbit/s" for ratio, rate in zip(ratios, (slow, fast), strict=True)
         )
@@ -105,7 +105,7 @@ def _about_speed(report: Report) -> list[Claim]:
             Claim(
                 "speed-up",
                 f"{name}: truncation speeds up, most where the uplink is slow.",
-                f"K = 320 over whole laws {numbers}: faster at both {DECIDED.get(holds(ratios), holds(ratios))}",
+                f"K = 320 over whole distributions {numbers}: faster at both {DECIDED.get(holds(ratios), holds(ratios))}",
             )
         )
     return [*found, _about_extreme(report), _about_trees(report)]
@@ -126,7 +126,7 @@ def _about_extreme(report: Report) -> Claim:
 
 
 def _about_trees(report: Report) -> Claim:
-    kinds = ("whole laws", "k = 3,200", "k = 320", "k = 32")
+    kinds = ("whole distributions", "k = 3,200", "k = 320", "k = 32")
     rates = [point.rate for point in report.speeds[0].points]
     verdict = holds([report.ratio(f"tree, {kind}", f"chain, {kind}", rate) for kind in kinds for rate in rates])
     at = {rate: times(report.ratio("tree, k = 320", "chain, k = 320", rate)) for rate in (rates[0], rates[-1])}
@@ -135,5 +135,5 @@ def _about_trees(report: Report) -> Claim:
         "Several candidates are always faster than one.",
         f"At every K and rate: {DECIDED.get(verdict, verdict)}. At K = 320 "
         + " and ".join(f"{ratio} times at {rate:g} Mbit/s" for rate, ratio in at.items()),
-        f"A tree of {EXPANSION} sends {LAWS} laws, a chain {DRAFTS}: where laws take longer than passes, it loses.",
+        f"A tree of {EXPANSION} sends {LAWS} distributions, a chain {DRAFTS}: where they take longer than passes, it loses.",
     )

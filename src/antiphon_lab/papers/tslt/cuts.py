@@ -1,4 +1,4 @@
-"""What truncation does to draft laws, text by text, kept in a notebook (TSLT's figures 3 and 4)."""
+"""What truncation does to draft distributions, text by text, kept in a notebook (TSLT's figures 3 and 4)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from antiphon_lab.experiments.truncated import Acceptance, Meter, Position
 from antiphon_lab.experiments.truncation import Mean
 from antiphon_lab.papers.lab import Lab
 from antiphon_lab.stats.intervals import ratio
-from antiphon_lab.workloads.texts import laws, read_prompts
+from antiphon_lab.workloads.texts import distributions, read_prompts
 
 KEPT = (8, 32, 100, 320, 1000, 3200, 10_000)
 """Tokens that truncations keep; the paper's are 32, 320, 3,200 of 32,000."""
@@ -34,10 +34,10 @@ class Accepted:
 class Cut:
     """One truncation. name: as `Truncation.parse` reads it. kept: tokens, of a nucleus on average. share: of the common ones.
 
-    lost: the share of the full law's acceptance that is gone. gained: of two drafts with replacement over one. excess: how far
-    acceptance moved beyond the mass that was cut off and the rounding (theorem 1); never above 0 but for noise. second_moved,
-    second_bound: how far the acceptance of a second draft moved, and how far it may; second_excess: the most that it moved
-    beyond that (theorem 2).
+    lost: the share of the full distribution's acceptance that is gone. gained: of two drafts with replacement over one. excess:
+    how far acceptance moved beyond the mass that was cut off and the rounding (theorem 1); never above 0 but for noise.
+    second_moved, second_bound: how far the acceptance of a second draft moved, and how far it may; second_excess: the most that
+    it moved beyond that (theorem 2).
     """
 
     name: str
@@ -55,7 +55,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """All of them. common: tokens of the whole law. full: the whole law's acceptance. nuclei: those by mass."""
+    """All of them. common: tokens of the whole probs. full: the whole distribution's acceptance. nuclei: those by mass."""
 
     common: int
     positions: int
@@ -82,7 +82,7 @@ def measure(lab: Lab, text: Path, texts: int, positions: int) -> Cuts:
     """Measure along `texts` beginnings of paragraphs in a text file, each followed for `positions` tokens of the target."""
     prompts, found = read_prompts(text, texts), []
     for place, prompt in enumerate(lab.progress.track(prompts, description="positions of texts")):
-        key = f"laws by both theorems at {positions} positions after {prompt}"
+        key = f"distributions by both theorems at {positions} positions after {prompt}"
         if key not in lab.book:
             lab.book.keep(key, _measured(lab, prompt, positions, place))
         found.append(lab.book.get(key, _Text))
@@ -106,7 +106,9 @@ def _measured(lab: Lab, prompt: str, positions: int, seed: int) -> _Text:
     kept = sorted(number for number in wanted if 1 < number < common.size)
     names = (*(f"k={number}" for number in kept), *(f"p={mass:g}" for mass in NUCLEI))
     meter = Meter(common, names, PRECISION, CHILDREN)
-    found = tuple(meter.measure(target, law) for target, law in laws(lab.pair, prompt, positions, seed))
+    found = tuple(
+        meter.measure(target, distribution) for target, distribution in distributions(lab.pair, prompt, positions, seed)
+    )
     return _Text(common.size, names, found)
 
 

@@ -10,24 +10,24 @@ def tokens_a_round(acceptance: float, drafts: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SpeedUp:
-    """TSLT's S_inf: the speed of drafting over that of the large model alone. Seconds; bits of one law; laws of a round.
+    """TSLT's S_inf: the speed of drafting over that of the large model alone. Seconds; bits of one probs; probs of a round.
 
-    With one candidate a round has as many laws as drafts; a tree has one for each node with children, and `acceptance` is that
-    of several candidates. The paper's form for trees is printed so that it cannot exceed 1 (its round would need the large
-    model for every token); this is the same ratio with one pass of the large model a round, as its text says.
+    With one candidate a round has as many distributions as drafts; a tree has one for each node with children, and `acceptance`
+    is that of several candidates. The paper's form for trees is printed so that it cannot exceed 1 (its round would need the
+    large model for every token); this is the same ratio with one pass of the large model a round, as its text says.
     """
 
     drafts: int
     draft_seconds: float
     verify_seconds: float
-    law_bits: float
-    laws: int
+    distribution_bits: float
+    distributions: int
 
     def at(self, acceptance: float, rate: float) -> float:
         """The ratio, at an uplink of `rate` bit/s."""
-        seconds = self.drafts * self.draft_seconds + self.laws * self.law_bits / rate + self.verify_seconds
+        seconds = self.drafts * self.draft_seconds + self.distributions * self.distribution_bits / rate + self.verify_seconds
         return tokens_a_round(acceptance, self.drafts) * self.verify_seconds / seconds
 
-    def with_bits(self, law_bits: float) -> "SpeedUp":
-        """The same with laws of so many bits."""
-        return replace(self, law_bits=law_bits)
+    def with_bits(self, distribution_bits: float) -> "SpeedUp":
+        """The same with distributions of so many bits."""
+        return replace(self, distribution_bits=distribution_bits)

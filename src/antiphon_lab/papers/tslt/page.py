@@ -35,7 +35,7 @@ def _truncation(made: Page, cuts: Cuts) -> None:
         "Retained mass and acceptance by K",
         side_by_side(
             figure(mass, "Figure 3: the mass that truncation keeps", "With 95 % intervals over the texts."),
-            figure(_acceptance(cuts, kept), "Figure 4: drafts that the cloud accepts", "Dashed: whole laws."),
+            figure(_acceptance(cuts, kept), "Figure 4: drafts that the cloud accepts", "Dashed: whole distributions."),
         ),
         folded("The numbers", _cuts_table(cuts.all, cuts)),
         note(
@@ -132,12 +132,12 @@ def _speeds_table(speeds: Sequence[Speed]) -> Html:
             speed.kind.name,
             interval(speed.accepted, share),
             f"{speed.tokens_a_round.mean:.2f}",
-            bits(speed.law_bits),
+            bits(speed.distribution_bits),
             *(interval(point.speed_up, "{:.2f}".format) for point in speed.points),
         ]
         for speed in speeds
     ]
-    return table(["", "accepted", "tokens\na round", "bits a law", *(f"{rate:g}\nMbit/s" for rate in rates)], rows)
+    return table(["", "accepted", "tokens\na round", "bits a distribution", *(f"{rate:g}\nMbit/s" for rate in rates)], rows)
 
 
 def _forms(made: Page, report: Report) -> None:
@@ -153,15 +153,15 @@ def _forms(made: Page, report: Report) -> None:
     made.section(
         "The closed form against the runs",
         paragraph(
-            "S = N T_LLM / (L T_SLM + Q D / R + T_LLM), with N = 1 + α + ... + α^L tokens a round, Q laws of D bits, and the "
-            f"uplink R. With α and D of the very answers, the runs differ from it by at most {worst:.1%}:"
+            "S = N T_LLM / (L T_SLM + Q D / R + T_LLM), with N = 1 + α + ... + α^L tokens a round, Q distributions of D bits, "
+            f"and the uplink R. With α and D of the very answers, the runs differ from it by at most {worst:.1%}:"
         ),
         table(["", *rates], rows),
         note(
             "The form leaves out ids and the framing of messages, takes acceptance as the same at every token, and knows "
             "neither a last round that is cut short nor that a wide pass takes longer. Children that are drawn twice share "
-            "a node: with replacement a tree mostly has fewer laws than the form's. For trees the paper writes Lα + 1 for "
-            "N, more than a tree brings, and prints the form so that it is below 1 whatever the numbers: its last term, 1, "
+            "a node: with replacement a tree mostly has fewer distributions than the form's. For trees the paper writes Lα + 1 "
+            "for N, more than a tree brings, and prints the form so that it is below 1 whatever the numbers: its last term, 1, "
             "should be 1 / (Lα + 1). Here N is the same for both."
         ),
     )
@@ -174,12 +174,18 @@ def _settings(report: Report) -> dict[str, tuple[str, str]]:
         "small model": ("Llama 68M", settings.model),
         "large model": ("Llama 7B", settings.cloud_model),
         "vocabulary": ("32,000, shared", f"{common:,} common tokens of two vocabularies"),
-        "a whole law": (
+        "a whole distribution": (
             "0.5 Mbit: 32,000 probabilities of 16 bits (the text also says 500 KB)",
             f"{dense:.2f} Mbit: {common:,} of 16 bits",
         ),
-        "a truncated law": ("K numbers and K probabilities", "the same, 32 bits a token; “packed”: gaps and 8-bit logarithms"),
-        "whole laws of a tree": ("as above", "24 bits a token: with gaps, as a sparse law that keeps everything"),
+        "a truncated distribution": (
+            "K numbers and K probabilities",
+            "the same, 32 bits a token; “packed”: gaps and 8-bit logarithms",
+        ),
+        "whole distributions of a tree": (
+            "as above",
+            "24 bits a token: with gaps, as a sparse distribution that keeps everything",
+        ),
         "tree": (f"{EXPANSION}, with replacement", f"{EXPANSION}, with replacement as the paper, and without"),
         "temperature": ("not said", f"{settings.temperature:g}"),
         "answers": ("not said", f"{report.prompts} of up to {report.tokens} tokens, for K = 32 {report.extreme.answers}"),

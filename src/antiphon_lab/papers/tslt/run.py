@@ -23,7 +23,7 @@ Timed = Mapping[tuple[Ask, str], Timing]
 TEXT = "wikitext2_test.raw"
 DRAFTS = 3
 EXPANSION, LAWS = "2,2,2", 7
-"""The paper's tree, and its nodes with children: each has a law."""
+"""The paper's tree, and its nodes with children: each has a distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ SIZES: Mapping[str, Size] = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A line of figures 5 and 6. kept: tokens of a law on the wire; 0 is all, None none. paper: whether the paper has it."""
+    """A line of figures 5 and 6. kept: tokens of probs on the wire; 0 is all, None none. paper: whether the paper has it."""
 
     name: str
     method: str
@@ -73,11 +73,11 @@ def _paper_chain(kept: int) -> Kind:
 def _paper_tree(kept: int) -> Kind:
     cut: Options = (("truncate", f"k={kept}"), ("wire", "plain")) if kept else (("truncate", "off"), ("wire", "delta"))
     options: Options = (("draft_precision", 16), ("expansion", EXPANSION), ("replacement", True), *cut)
-    return Kind(f"k = {kept:,}" if kept else "whole laws", "tslt-tree", options, kept, True)
+    return Kind(f"k = {kept:,}" if kept else "whole distributions", "tslt-tree", options, kept, True)
 
 
 KINDS = (
-    Kind("whole laws", "dsd", (("draft_length", DRAFTS), ("draft_precision", 16)), 0, False),
+    Kind("whole distributions", "dsd", (("draft_length", DRAFTS), ("draft_precision", 16)), 0, False),
     *(_paper_chain(kept) for kept in (3200, 320, 32)),
     Kind("k = 320, packed", "tslt", (("draft_length", DRAFTS), ("truncate", "k=320")), 320, False, paper=False),
     Kind("coupled", "coupled", (("draft_length", DRAFTS),), None, False, paper=False),
@@ -95,7 +95,8 @@ Asked = Mapping[Kind, Sequence[Ask]]
 class Point:
     """A speed-up over the cloud alone on the same link. rate: of the uplink, in Mbit/s.
 
-    form: the paper's closed form, by the acceptance along texts. own_form: by that of these answers and the bits of their laws.
+    form: the paper's closed form, by the acceptance along texts. own_form: by that of these answers and the bits of their
+    distributions.
     """
 
     rate: float
@@ -106,12 +107,12 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """A line. accepted: drafts that stood of those tested. law_bits: up, a law; without laws a round."""
+    """A line. accepted: drafts that stood of those tested. distribution_bits: up, probs; without distributions a round."""
 
     kind: Kind
     accepted: Mean
     tokens_a_round: Mean
-    law_bits: float
+    distribution_bits: float
     points: tuple[Point, ...]
 
     def at(self, rate: float) -> Point:
@@ -174,10 +175,10 @@ def run(plan: Plan) -> Report:
 
 
 def _ratios(asks: Asked, timings: Timed, rates: Sequence[float]) -> Iterator[Ratio]:
-    """Truncated laws over whole ones, and trees over chains of the same K, at every rate."""
+    """Truncated distributions over whole ones, and trees over chains of the same K, at every rate."""
     kinds = {kind.full_name: kind for kind in asks if kind.paper}
-    pairs = [(f"{shape}, k = 320", f"{shape}, whole laws") for shape in ("chain", "tree")]
-    pairs += [(f"tree, {name}", f"chain, {name}") for name in ("whole laws", "k = 3,200", "k = 320", "k = 32")]
+    pairs = [(f"{shape}, k = 320", f"{shape}, whole distributions") for shape in ("chain", "tree")]
+    pairs += [(f"tree, {name}", f"chain, {name}") for name in ("whole distributions", "k = 3,200", "k = 320", "k = 32")]
     for rate in rates:
         for pair in pairs:
             ours, theirs = ([timings[ask, f"tslt@{rate:g}"] for ask in asks[kinds[name]]] for name in pair)
@@ -216,12 +217,12 @@ class _Line:
         first = [self.timings[ask, f"tslt@{rates[0]:g}"] for ask in self.asks]
         accepted = ratio([(timing.accepted, timing.tested) for timing in first])
         rounds = ratio([(timing.tokens, len(timing.moments)) for timing in first])
-        laws = LAWS if self.kind.tree else DRAFTS
+        distributions = LAWS if self.kind.tree else DRAFTS
         bits = sum(timing.up[0] for timing in first) / sum(len(timing.moments) for timing in first)
-        law_bits = bits if self.kind.kept is None else bits / laws
-        own = SpeedUp(DRAFTS, *self._seconds(first), law_bits, laws)
+        distribution_bits = bits if self.kind.kept is None else bits / distributions
+        own = SpeedUp(DRAFTS, *self._seconds(first), distribution_bits, distributions)
         points = tuple(self._point(rate, own, accepted.mean) for rate in rates)
-        return Speed(self.kind, accepted, rounds, law_bits, points)
+        return Speed(self.kind, accepted, rounds, distribution_bits, points)
 
     def _point(self, rate: float, own: SpeedUp, accepted: float) -> Point:
         link = f"tslt@{rate:g}"
@@ -233,7 +234,7 @@ class _Line:
         return Point(rate, speed_up, form, own.at(accepted, 1e6 * rate))
 
     def _paper_bits(self) -> float:
-        """Of a law: a number and a probability for each token that is kept; of a whole one only probabilities."""
+        """Of a distribution: a number and a probability for each token that is kept; of a whole one only probabilities."""
         kept, common = self.kind.kept, self.cuts.common
         number = max(1, (common - 1).bit_length())
         return 16.0 * common if not kept or kept >= common else kept * (16.0 + number)

@@ -102,8 +102,8 @@ def _about_speed(report: Report) -> list[Claim]:
             "U-HLM",
             "U-HLM has a high throughput, but is not lossless.",
             f"{report.speed('u-hlm').mean:.1f} tokens/s, and other answers than the cloud's",
-            f"An uncertain draft sends a whole law, {16e-6 * common:.2f} Mbit, which takes {16e-3 * common / 30:.0f} ms at 30 "
-            "Mbit/s. How often that is depends on the small model; what it is certain of stands, rightly or not.",
+            f"An uncertain draft sends a whole distribution, {16e-6 * common:.2f} Mbit, which takes {16e-3 * common / 30:.0f} "
+            "ms at 30 Mbit/s. How often that is depends on the small model; what it is certain of stands, rightly or not.",
         ),
         Claim(
             "ours",

@@ -106,8 +106,8 @@ def _loads(made: Page, report: Report) -> None:
             "b |C| + b + L for X-CoSD, r K (L + b) for X-CoSD-E, L where all drafts stand; for UL N (Lc + b |C|) up. Here V = "
             f"{cloud:,}, |C| = {common:,}, b = 16. With b = 16 one rejection costs Naive 2.43 Mbit with Qwen2's 151,936 "
             "tokens and 2.05 Mbit with Llama 3.1's 128,256. What crossed is more than the form by padding to whole bytes "
-            "and counts, and less where a law is sparse or a candidate was drawn twice. Framing is that of messages and "
-            "WebSocket, without TCP and TLS; the opening is the question with its options, and the cloud's word that it is "
+            "and counts, and less where a distribution is sparse or a candidate was drawn twice. Framing is that of messages "
+            "and WebSocket, without TCP and TLS; the opening is the question with its options, and the cloud's word that it is "
             "open, shared out among the tokens of an answer."
         ),
     )

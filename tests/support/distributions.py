@@ -1,4 +1,4 @@
-"""Toy models small enough to enumerate, and the exact output law of a method on them."""
+"""Toy models small enough to enumerate, and the exact output distribution of a method on them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -15,12 +15,12 @@ from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Finish, Half, Send
 from antiphon.methods.verifier import Verifier
 from antiphon.models.toy import ToyModel
-from antiphon.testing.enumeration import output_law
+from antiphon.testing.enumeration import output_distribution
 from antiphon.testing.lockstep import run_pair
 from antiphon.vocabulary import CommonVocabulary, common_vocabulary
 from antiphon.wire.messages import Message
 
-Law = Mapping[tuple[int, ...], float]
+Distribution = Mapping[tuple[int, ...], float]
 
 SHARED = (b"a", b"b", b"")
 SMALL = (b"b", b"", b"a")
@@ -46,8 +46,8 @@ class Pair:
         return CloudSide(self.common, Transcript(self.common.ends, tokens, committed), chance, verifier)
 
 
-def method_law(pair: Pair, method: Method, options: object, sampling: SamplingParams, tokens: int) -> Law:
-    """The joint law of the first `tokens` tokens, summed over every branch of both halves' real code."""
+def method_distribution(pair: Pair, method: Method, options: object, sampling: SamplingParams, tokens: int) -> Distribution:
+    """The joint distribution of the first `tokens` tokens, summed over every branch of both halves' real code."""
 
     def run(chance: Chance) -> tuple[int, ...]:
         device, cloud = pair.sides(tokens, sampling, chance)
@@ -56,7 +56,7 @@ def method_law(pair: Pair, method: Method, options: object, sampling: SamplingPa
         assert [token.number for token in emitted] == device.transcript.numbers == cloud.transcript.numbers
         return tuple(device.transcript.numbers)
 
-    return output_law(run)
+    return output_distribution(run)
 
 
 class CutError(Exception):
@@ -67,10 +67,10 @@ Breaks = Callable[[Message], bool]
 """Whether the link is lost with this message on it."""
 
 
-def broken_law(
+def broken_distribution(
     pair: Pair, method: Method, options: object, sampling: SamplingParams, tokens: int, breaks: Callable[[], Breaks]
-) -> Law:
-    """As `method_law`, over links that break where `breaks`, made anew for each answer, says; each time the answer goes on."""
+) -> Distribution:
+    """As `method_distribution`, over links that break where `breaks`, made anew for each answer, says; it goes on."""
 
     def run(chance: Chance) -> tuple[int, ...]:
         device, cloud = pair.sides(tokens, sampling, chance)
@@ -84,7 +84,7 @@ def broken_law(
                 cloud = pair.cloud_side(tokens, sampling, chance, device.transcript.numbers)
         return tuple(device.transcript.numbers)
 
-    return output_law(run)
+    return output_distribution(run)
 
 
 def breaking(half: Half, lost: Breaks) -> Generator[Any, Any, Finish]:
@@ -100,14 +100,14 @@ def breaking(half: Half, lost: Breaks) -> Generator[Any, Any, Finish]:
         return stop.value
 
 
-def target_law(pair: Pair, sampling: SamplingParams, tokens: int, quantise: Quantise = exactly) -> Law:
-    """The joint law of plain sampling from the target, by the definition of METHODS 0."""
-    law: defaultdict[tuple[int, ...], float] = defaultdict(float)
+def target_distribution(pair: Pair, sampling: SamplingParams, tokens: int, quantise: Quantise = exactly) -> Distribution:
+    """The joint distribution of plain sampling from the target, by the definition of METHODS 0."""
+    distribution: defaultdict[tuple[int, ...], float] = defaultdict(float)
     prompt = pair.cloud.tokenize("ab")
 
     def extend(numbers: tuple[int, ...], probability: float) -> None:
         if len(numbers) == tokens or (numbers and numbers[-1] in pair.common.ends):
-            law[numbers] += probability
+            distribution[numbers] += probability
             return
         history = [*prompt, *pair.common.cloud_ids[list(numbers)].tolist()]
         probs = quantise(process(pair.cloud.logits(history), sampling, history)[pair.common.cloud_ids])
@@ -115,14 +115,14 @@ def target_law(pair: Pair, sampling: SamplingParams, tokens: int, quantise: Quan
             extend((*numbers, number), probability * float(probs[number]))
 
     extend((), 1.0)
-    return dict(law)
+    return dict(distribution)
 
 
-def distance(first: Law, second: Law) -> float:
+def distance(first: Distribution, second: Distribution) -> float:
     """The largest difference of a probability."""
     return max(abs(first.get(key, 0.0) - second.get(key, 0.0)) for key in first.keys() | second.keys())
 
 
-def variation(first: Law, second: Law) -> float:
-    """The total variation between two laws."""
+def variation(first: Distribution, second: Distribution) -> float:
+    """The total variation between two distributions."""
     return sum(abs(first.get(key, 0.0) - second.get(key, 0.0)) for key in first.keys() | second.keys()) / 2

@@ -1,4 +1,4 @@
-"""The law of answers that crossed a real socket, against the target's: many answers with fixed seeds, and a G-test.
+"""The distribution of answers that crossed a real socket, against the target's: many answers with fixed seeds, and a G-test.
 
 Enumeration (test_exact.py) gives every draw a branch of its own, so it cannot see that two draws hang together: the same
 stream used twice, or by both ends. These tests can, because here the draws come from the production streams.
@@ -88,19 +88,19 @@ CASES = {
 
 
 @pytest.mark.parametrize(("name", "given"), CASES.values(), ids=CASES)
-def test_the_law_of_three_tokens(name: str, given: dict[str, object]) -> None:
+def test_the_distribution_of_three_tokens(name: str, given: dict[str, object]) -> None:
     sample = sampled(name, given)
     assert p_value(sample.counts, expected(name, given)) > 1e-3
     took = sample.exchanged
     if name == "xcosd-e":  # every way to settle a rejection was taken
         assert took.candidates > 200
         assert took.trips > sample.rounds
-        assert took.laws > 0
+        assert took.distributions > 0
     else:
-        assert took.laws > 200 if name in ("dssd", "xcosd") else took.laws == 0
+        assert took.distributions > 200 if name in ("dssd", "xcosd") else took.distributions == 0
     if name.startswith("tslt"):
-        assert 0 < took.entries <= 6 * took.draft_laws
-        assert took.drafted > took.draft_laws if name == "tslt-tree" else took.drafted == took.draft_laws
+        assert 0 < took.entries <= 6 * took.draft_distributions
+        assert took.drafted > took.draft_distributions if name == "tslt-tree" else took.drafted == took.draft_distributions
 
 
 @pytest.mark.parametrize("name", ["gr", "tr"])

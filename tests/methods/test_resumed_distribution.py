@@ -1,7 +1,8 @@
-"""A lost link changes no law (METHODS 3, resuming): cuts that depend on what crosses, and every branch added up.
+"""A lost link changes no distribution (METHODS 3, resuming): cuts that depend on what crosses, and every branch added up.
 
 Only rejections bring long verdicts, so a link that breaks under them selects rounds; whoever then divides such a round anew
-writes answers of another law. The links here break as spitefully as they can: by any function of the messages themselves.
+writes answers of another distribution. The links here break as spitefully as they can: by any function of the messages
+themselves.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.speculative.draft_length import Auto
 from antiphon.wire.messages import Draft, Envelope, Message, Resampling, Retry, Verdict, encode
-from support.laws import LARGE, SHARED, SMALL, Breaks, Pair, broken_law, distance, target_law
+from support.distributions import LARGE, SHARED, SMALL, Breaks, Pair, broken_distribution, distance, target_distribution
 
 NARROW = SamplingParams(temperature=1.0, top_k=2)
 PLAIN = SamplingParams(temperature=1.0)
@@ -46,7 +47,7 @@ def spiteful(name: str, most: int) -> Callable[[], Breaks]:
 
 
 def rejects(message: Message) -> bool:
-    """A verdict that no draft survived, or one with a law or candidates."""
+    """A verdict that no draft survived, or one with a distribution or candidates."""
     return isinstance(message, Resampling) or (
         isinstance(message, Verdict) and (not message.accepted or len(message.payload) > 2)
     )
@@ -79,9 +80,9 @@ def error(
 ) -> float:
     method = METHODS[name]
     options = method.options_from({**FEW, "precision": 32, **given})
-    law = broken_law(pair, method, options, sampling, tokens, spiteful(spite, cuts))
-    assert sum(law.values()) == pytest.approx(1, abs=1e-12)
-    return distance(law, target_law(pair, sampling, tokens, decoded(name, pair)))
+    distribution = broken_distribution(pair, method, options, sampling, tokens, spiteful(spite, cuts))
+    assert sum(distribution.values()) == pytest.approx(1, abs=1e-12)
+    return distance(distribution, target_distribution(pair, sampling, tokens, decoded(name, pair)))
 
 
 PAIRS = {"shared": (SHARED, SHARED, 3), "different": (SMALL, LARGE, 9)}
@@ -91,7 +92,7 @@ PAIRS = {"shared": (SHARED, SHARED, 3), "different": (SMALL, LARGE, 9)}
 @pytest.mark.parametrize("length", [2, 0], ids=["fixed", "auto"])
 @pytest.mark.parametrize("pieces", PAIRS.values(), ids=PAIRS)
 @pytest.mark.parametrize("name", RATIO)
-def test_a_cut_changes_no_law(name: str, pieces: tuple, length: int, spite: str) -> None:
+def test_a_cut_changes_no_distribution(name: str, pieces: tuple, length: int, spite: str) -> None:
     tokens = (2 if pieces[0] is SMALL else 3) if name == "xcosd-e" else 4
     assert error(name, Pair(*pieces), spite, tokens, draft_length=length) < 1e-12
 
