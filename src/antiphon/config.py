@@ -20,7 +20,7 @@ MAX_LOGIT_BIASES = 1024
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How the target distribution is made from logits (METHODS 0, in this order).
+    """How the target distribution is made from logits (METHODS 0, the target; in this order).
 
     Raises UsageError if a value is out of range. `logit_bias` holds (cloud token id, addend to its logit).
     """

@@ -1,6 +1,6 @@
 """What truncation costs, and no more: TSLT's two theorems, with the rounding of the wire on top (METHODS 2, TSLT).
 
-Theorem 1 (section 3.3): |beta_hat - beta| <= sigma, the mass that was cut off. Theorem 2 (section 4.3), for the j-th of several
+Theorem 1 (TSLT 3.3): |beta_hat - beta| <= sigma, the mass that was cut off. Theorem 2 (TSLT 4.3), for the j-th of several
 candidates drawn with replacement, given that those before it were rejected:
 
     |beta_hat_j - beta_j| <= (1 + sum over k = 1 .. j-1 of the product over s = k+1 .. j of 2 / Z_s) sigma

@@ -1,4 +1,4 @@
-"""Text at complete characters, stop strings wherever they fall, tokens trimmed with the text (DESIGN, traps)."""
+"""Text at complete characters, stop strings wherever they fall, tokens trimmed with the text."""
 
 from collections.abc import Sequence
 

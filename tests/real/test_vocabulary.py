@@ -82,7 +82,7 @@ def test_a_vocabulary_that_crossed_the_link_is_the_same(real: Model) -> None:
     assert common_vocabulary(unpacked, real.vocabulary).is_identity
 
 
-# --- the lists (FACTS)
+# --- the lists
 
 
 def test_gemma_has_every_byte_and_smollm2_lacks_21(smollm2: Model, gemma3: Model) -> None:
@@ -172,7 +172,7 @@ def test_any_bytes_are_spelled_too(real: Model, data: bytes) -> None:
 @on_both
 @pytest.mark.parametrize("lead", [0xC0, 0xE0, 0xED, 0xF0, 0xF4, 0xF5, 0xFF])
 def test_no_ill_formed_character_ends_the_process(real: Model, lead: int) -> None:
-    """Four bytes above U+10FFFF would, if they got as far as llama.cpp (FACTS)."""
+    """Four bytes above U+10FFFF would, if they got as far as llama.cpp."""
     for second in range(0x80, 0xC0, 3):
         assert_spelled(real, bytes([lead, second, 0x80, 0xBF]) + b" and on")
 

@@ -1,4 +1,4 @@
-"""Accept or resample, one draft or siblings (METHODS 0, METHODS 2).
+"""Accept or resample, one draft or siblings (METHODS 0, 2).
 
 Accept a draft iff u < target / draft with u uniform in [0, 1), strictly less, so that a token of target probability 0 is
 never accepted. After a rejection the token comes from the residual. Draft probabilities are over the common vocabulary,
@@ -59,7 +59,7 @@ def acceptance_rate(target: Probs, distribution: Probs, count: int, *, replaceme
     """The probability that one of `count` children is accepted, in closed form.
 
     Both distributions may have different lengths; the shorter one counts as 0 beyond its end. With replacement it takes `count`
-    steps (TSLT section 4.3); without, a sum over the children that can be drawn first, so it is for small counts.
+    steps (TSLT 4.3); without, a sum over the children that can be drawn first, so it is for small counts.
     """
     size = max(len(target), len(distribution))
     padded = np.pad(target, (0, size - len(target))), np.pad(distribution, (0, size - len(distribution)))

@@ -41,7 +41,7 @@ def process(logits: Logits, params: SamplingParams, history: Sequence[int] = ())
 def truncated(probs: Probs, top_k: int = 0, top_p: float = 1.0) -> Probs:
     """Only the `top_k` likeliest tokens, or the fewest whose mass is at least `top_p`, renormalised; shape as given.
 
-    The same as truncating the logits before the softmax (METHODS 2, TSLT; TSLT section 3).
+    The same as truncating the logits before the softmax (METHODS 2, TSLT; TSLT 3).
     """
     return _truncate(probs, SamplingParams(top_k=top_k, top_p=top_p))
 

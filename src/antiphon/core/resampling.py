@@ -1,4 +1,4 @@
-"""The token after a rejection, drawn by two ends that each know half (METHODS 2; X-CoSD section 3).
+"""The token after a rejection, drawn by two ends that each know half (METHODS 2; X-CoSD 3).
 
 The device knows the draft distribution p over the common vocabulary C (the first numbers of the wire order), the cloud the
 target q.

@@ -1,4 +1,4 @@
-"""What a wire can carry: probs are rounded before anyone draws from them (METHODS 0, "what is sent is what was sampled").
+"""What a wire can carry: probs are rounded before anyone draws from them (METHODS 0, what is sent is what was sampled).
 
 *Fixed point* is for draft distributions of which single values cross: every value is exact on the wire, and they sum to exactly
 1.

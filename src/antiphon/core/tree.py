@@ -1,4 +1,4 @@
-"""Token trees: expansion, ancestors, paths (METHODS 2, token tree; TSLT section 4).
+"""Token trees: expansion, ancestors, paths (METHODS 2, token tree; TSLT 4).
 
 Nodes are numbered from 0 in the order in which they were added, a parent before its children; ROOT is the last committed token,
 which is no node. Children that were drawn twice (with replacement) share a node, but keep their multiplicity in `draws`.

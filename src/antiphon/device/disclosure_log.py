@@ -1,4 +1,4 @@
-"""What leaves the device, byte for byte: JSON lines for the documents' owner (METHODS 4, "Beyond the paper" c).
+"""What leaves the device, byte for byte: JSON lines for the documents' owner (METHODS 4, what leaves the device).
 
 A line is written before its frame leaves, so the file never lacks what was sent; where it cannot be written, nothing is sent.
 The lines of an answer stand between one that names its clouds and one with the sums.

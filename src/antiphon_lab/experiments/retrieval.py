@@ -33,7 +33,7 @@ from antiphon_lab.workloads.languages import Spoken, table_of_languages, underst
 
 DEPTHS = (1, 4, 10)
 KEPT = 2
-"""Passages that an end keeps (CONCORD section V)."""
+"""Passages that an end keeps (CONCORD V)."""
 _SEED, _MOST_DEALT, _MOST_DEALS = 1, 400, 8
 
 

@@ -1,4 +1,4 @@
-"""Virtual time: the code of real time, on a clock that jumps to the next event (DESIGN, the seams).
+"""Virtual time: the code of real time, on a clock that jumps to the next event (docs/architecture.md#time).
 
 Work is really done, and takes no time of its own: only timers do, and what a `VirtualWorker` charges for forward passes. Two
 runs give the same timeline. Nothing here can wait for sockets, processes or threads.

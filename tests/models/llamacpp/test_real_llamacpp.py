@@ -1,4 +1,4 @@
-"""The two real models, to the last bit: the width of a pass, a rollback and a fork change nothing that is read (FACTS)."""
+"""The two real models, to the last bit: the width of a pass, a rollback and a fork change nothing that is read."""
 
 import threading
 from itertools import islice

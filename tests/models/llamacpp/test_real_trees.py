@@ -1,6 +1,6 @@
 """Token trees on the two real models, to the last bit.
 
-Passes of 2 to 7 tokens give the same logits at any width (FACTS; one token alone is read otherwise by several threads when
+Passes of 2 to 7 tokens give the same logits at any width (one token alone is read otherwise by several threads when
 the cache holds 256 cells or more), and wider ones are read in such parts on a CPU: so trees must equal reading every path.
 A settled path moves to the lowest free cells, so whatever trees were read before, a context alone equals `Twin`, which reads
 plainly. Beside others it need not: a sum runs over the cells in their order, and what others give back lies before ours.

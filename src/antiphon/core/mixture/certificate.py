@@ -2,17 +2,17 @@
 
 Of every token the device knows its own strength (`antiphon.core.mixture.weights`), and of every remote end either the strength
 or a bound on it. The sum with 0 for what is not known is the least that the token can have, the sum with the bounds the most.
-The
-*leader* has the largest least, lowest id on a tie. A token that is not wholly known and could have as much as the leader is
+The *leader* has the largest least, lowest id on a tie. A token that is not wholly known and could have as much as the leader is
 *ambiguous*; if nobody but the leader is, the leader is the dense token. (A token that is wholly known has exactly its least, so
 it loses to the leader, also by its id.)
 
-With one remote end this is METHODS' test: for a known leader M > max U + delta; for another W(v) > M and W(v) > every other
-U + delta. The ambiguous tokens are those with U >= max(M, W) - delta: never more than METHODS' U >= M - delta, and the dense
-token is among them or the leader. Before any report the bound is the largest number of its grid, true of every distribution.
+With one remote end, in the words of METHODS 4, certificate: for a known leader M > max U + delta; for another W(v) > M and
+W(v) > every other U + delta. The ambiguous tokens are those with U >= max(M, W) - delta: never more than the paper's
+U >= M - delta, and the dense token is among them or the leader. Before any report the bound is the largest number of its grid,
+true of every distribution.
 
 The paper's certificate has no least of what is not known (`known_only`): the leader is the largest of the tokens that are
-wholly known, with M alone, and the ambiguous tokens are METHODS' U >= M - delta. It asks more, and finds the same token.
+wholly known, with M alone, and the ambiguous tokens are those with U >= M - delta. It asks more, and finds the same token.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Waiting debt: how long a step may wait for the cloud, by what waiting brought so far (METHODS 4; CONCORD section IV-B).
+"""Waiting debt: how long a step may wait for the cloud, by what waiting brought so far (METHODS 4; CONCORD IV-B).
 
 Every step that waited in vain, or whose evidence overruled the cloud's own draft, adds 1 to the debt; evidence that was
 absorbed repays some. With much debt the device waits less: tau_short(q), a function that the paper leaves open.

@@ -1,4 +1,4 @@
-"""`cloud`: the cloud's model alone, its tokens streamed: one trip for the whole answer (METHODS 2, "server LLM")."""
+"""`cloud`: the cloud's model alone, its tokens streamed: one trip for the whole answer (METHODS 2, cloud)."""
 
 from antiphon.config import NoOptions
 from antiphon.core.rounding import exactly

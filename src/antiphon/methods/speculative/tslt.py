@@ -1,4 +1,4 @@
-"""`tslt`: truncated sparse logits transmission, single candidate (METHODS 2; TSLT section 3, "sparsify then sample").
+"""`tslt`: truncated sparse logits transmission, single candidate (METHODS 2; TSLT 3, "sparsify then sample").
 
 Up: ids and truncated draft distributions. A distribution is truncated and rounded before the draft is drawn from it, so what
 the cloud tests and resamples with is the very distribution of the draft: only acceptance suffers from what was cut off, at most

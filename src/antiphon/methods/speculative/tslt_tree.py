@@ -1,4 +1,4 @@
-"""`tslt-tree`: truncated sparse logits transmission, multi-candidate (METHODS 2, token tree; TSLT section 4).
+"""`tslt-tree`: truncated sparse logits transmission, multi-candidate (METHODS 2, token tree; TSLT 4).
 
 Up: a token tree and the truncated distribution of every node that has children. Down: the accepted path and one token. The
 children of a node are drawn one after the other, with or without replacement, and tested in that order against what is left of

@@ -1,4 +1,4 @@
-"""`xcosd`: hybrid resampling (METHODS 2; X-CoSD section 3, HR).
+"""`xcosd`: hybrid resampling (METHODS 2; X-CoSD 3, HR).
 
 Up: as `dssd`. Down after a rejection: the target on the common vocabulary, the mass outside it, and one spare token drawn
 from outside, so that drawing "outside" costs no second trip. The target of such a session is the decoded one.

@@ -1,4 +1,4 @@
-"""`xcosd-e`: server resampling with device verification (METHODS 2; X-CoSD section 3, SR-DV).
+"""`xcosd-e`: server resampling with device verification (METHODS 2; X-CoSD 3, SR-DV).
 
 Up: as `dssd`. Down after a rejection: candidates drawn from the target, each with its probability, which the device tests one
 after the other. If none passes the device sends `Retry` and gets more; after `iterations` messages of candidates, or where a

@@ -1,4 +1,4 @@
-"""`antiphon-lab bench rag`: questions and texts over two libraries, by several methods (METHODS 4; CONCORD section V).
+"""`antiphon-lab bench rag`: questions and texts over two libraries, by several methods (METHODS 4; CONCORD V).
 
 In virtual time the very code of real time runs with the real models, and a link and a hardware profile say what passes and
 frames take. Methods mostly walk the same tokens, and nothing is read twice (`antiphon_lab.ends.shared_model`), so that one more
