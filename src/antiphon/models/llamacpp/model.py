@@ -4,8 +4,9 @@ One llama.cpp context serves many sequences from one pool of cells; which ones a
 bookkeeping of its own (`sequences`, `branches`). What is known to abort the process is checked before the call: more tokens
 or rows of logits than a batch holds, ids and text that are ill-formed. Settings are chosen so that logits do not depend on
 the width of a pass of up to 7 tokens (`use_extra_bufts` off; with several threads and more than about 256 cells, a token
-read alone still differs: docs/speculative.md#what-moves-logits), and rolling back past a sliding window is right (`swa_full` on). On a CPU a wider pass is read
-in parts of 7; a tree of 14 nodes then takes 1.2 to 1.4 times as long. On a GPU it is read at once, and its logits are its own.
+read alone still differs: docs/speculative.md#what-moves-logits), and rolling back past a sliding window is right (`swa_full`
+on). On a CPU a wider pass is read in parts of 7; a tree of 14 nodes then takes 1.2 to 1.4 times as long. On a GPU it is read at
+once, and its logits are its own.
 """
 
 import ctypes
