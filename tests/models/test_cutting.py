@@ -97,7 +97,7 @@ def test_no_control_token_is_cut_in_two(length: int) -> None:
 
 
 def test_pieces_of_a_text_for_a_tokenizer_that_puts_a_space_before_it(tmp_path: Path) -> None:
-    from antiphon.models.llamacpp.model import _tokenize
+    from antiphon.models.llamacpp.tokenizer import tokenize as _tokenize
 
     model = load_tiny(tmp_path)
     text = "hello ab a hello. " * 200
@@ -123,7 +123,7 @@ SAMPLES = [
 def test_real_tokenizers_give_the_same_tokens_for_what_people_write(
     name: str, special: bool, request: pytest.FixtureRequest
 ) -> None:
-    from antiphon.models.llamacpp.model import _tokenize
+    from antiphon.models.llamacpp.tokenizer import tokenize as _tokenize
 
     model = request.getfixturevalue(name)
     for text in SAMPLES:

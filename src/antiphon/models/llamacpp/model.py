@@ -1,4 +1,4 @@
-"""Models that llama.cpp runs: GGUF files, on its low-level API. The only file that imports `llama_cpp`.
+"""Models that llama.cpp runs: GGUF files, on its low-level API.
 
 One llama.cpp context serves many sequences from one pool of cells; which ones a context and its token tree have, is
 bookkeeping of its own (`sequences`, `branches`). What is known to abort the process is checked before the call: more tokens
@@ -10,60 +10,35 @@ once, and its logits are its own.
 """
 
 import ctypes
-import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-# Before llama.cpp starts its threads: two processes on few cores stall each other if idle threads spin, and an abort must
-# not start a debugger.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-os.environ.setdefault("GGML_NO_BACKTRACE", "1")
-
-import llama_cpp as lib
-
-from antiphon.cache import read_cached, write_cached
 from antiphon.core.distributions import Logits
-from antiphon.errors import CapacityError, ModelError, ProtocolError, UsageError
+from antiphon.errors import CapacityError, ModelError
 from antiphon.models.base import InUse, Preempted, Stop
-from antiphon.models.canonical import canonical_tokens
 from antiphon.models.cutting import MOST, Cuts
+from antiphon.models.llamacpp.batch import SEQUENCES, Batch
 from antiphon.models.llamacpp.branches import Pool
-from antiphon.models.llamacpp.sequences import BATCH, NARROW, ROWS, SequenceContext, full
-from antiphon.vocabulary import TokenKind, Vocabulary
+from antiphon.models.llamacpp.library import keep_errors, lib
+from antiphon.models.llamacpp.loading import create_context, load_model, refuse_embedder, refuse_unfit
+from antiphon.models.llamacpp.sequences import NARROW, ROWS, SequenceContext, full
+from antiphon.models.llamacpp.tokenizer import MARK, added_space, cached_vocabulary, tokenize
+from antiphon.vocabulary import TokenKind
 
-SEQUENCES = 192
-"""For contexts, two each, and for the leaves of their trees, one each. llama.cpp reserves a row of logits for every one (1 MiB
-with Gemma's vocabulary), and has 256 at most."""
 _SCRATCH = SEQUENCES
 """One more, for a moment: the cell of a settled path that moves."""
 CONTEXTS = 64
 """Open contexts at most; so at least 64 sequences are left for leaves, and 8 contexts can have trees of 16 leaves."""
 
-_RECURRENT = (
-    "keeps a recurrent state instead of a cache that can be rolled back, so rejected drafts could not be taken back: "
-    "choose a transformer model"
-)
 _IS_SET = ctypes.cast(ctypes.CDLL("msvcrt" if os.name == "nt" else None).atoi, lib.ggml_abort_callback)
 """What llama.cpp asks between the operations of a pass, with the address of a `Stop`'s flag: in C, for it must not wait for
 Python's lock, which the event loop holds just then."""
 _NEVER = lib.ggml_abort_callback()
-_MARK = "\n"
-"""What a tokenizer that puts a space before text gets to put it before, in place of the text."""
-_log: list[str] = []
-
-
-@lib.llama_log_callback  # type: ignore[untyped-decorator]
-def _keep_errors(level: int, text: bytes, data: object) -> None:
-    if level >= 3 and (line := text.decode(errors="replace").strip()):
-        _log.append(line)
-        del _log[:-8]
 
 
 class LlamaModel:
@@ -72,14 +47,14 @@ class LlamaModel:
     def __init__(self, path: Path, *, name: str, context: int, threads: int) -> None:
         self.name = name
         self._model = self._context = None
-        lib.llama_log_set(_keep_errors, ctypes.c_void_p(0))
-        self._model = _load(path, name)
+        keep_errors()
+        self._model = load_model(path, name)
         self._vocab = lib.llama_model_get_vocab(self._model)
         try:
-            _refuse_unfit(self._model, self._vocab, name)
-            self._context = _create_context(self._model, name, context, threads)
-            _refuse_embedder(self._context, name)
-            self.vocabulary = _cached_vocabulary(self._vocab, path, name)
+            refuse_unfit(self._model, self._vocab, name)
+            self._context = create_context(self._model, name, context, threads)
+            refuse_embedder(self._context, name)
+            self.vocabulary = cached_vocabulary(self._vocab, path, name)
         except Exception:
             self.close()
             raise
@@ -91,9 +66,9 @@ class LlamaModel:
         self.narrow = ROWS if lib.llama_supports_gpu_offload() else NARROW
         self._pool = Pool(SEQUENCES)
         self._contexts = 0
-        self._batch = _Batch()
+        self._batch = Batch()
         self._window = int(lib.llama_model_n_swa(self._model))
-        self._lead = _added_space(self._vocab, self.vocabulary)
+        self._lead = added_space(self._vocab, self.vocabulary)
 
     @property
     def in_use(self) -> InUse:
@@ -186,7 +161,7 @@ class LlamaModel:
         """
         self.require_open()
         first, *others = self._cuts.cut(text) if len(text) > MOST else (text,)
-        ids = _tokenize(self._vocab, first, special) if special else self._continued(first, special)
+        ids = tokenize(self._vocab, first, special) if special else self._continued(first, special)
         for piece in others:
             ids += self._continued(piece, special)
         return ids
@@ -199,10 +174,10 @@ class LlamaModel:
     def _continued(self, text: str, special: bool) -> list[int]:
         """The ids of text that nothing is put before."""
         if self._lead:
-            ids = _tokenize(self._vocab, _MARK + text, special)
+            ids = tokenize(self._vocab, MARK + text, special)
             if ids[: len(self._lead)] == self._lead:
                 return ids[len(self._lead) :]
-        return _tokenize(self._vocab, text, special)
+        return tokenize(self._vocab, text, special)
 
     def token_text(self, token: int) -> str:
         """The written name of a token."""
@@ -250,160 +225,3 @@ class LlamaModel:
         if self._model is not None:
             lib.llama_model_free(self._model)
         self._context = self._model = None
-
-
-class _Batch:
-    """A llama_batch over arrays that numpy owns."""
-
-    def __init__(self) -> None:
-        self._tokens = np.zeros(BATCH, np.int32)
-        self._positions = np.zeros(BATCH, np.int32)
-        self._counts = np.zeros(BATCH, np.int32)
-        self._holders = np.zeros(max(2 * BATCH, ROWS * SEQUENCES), np.int32)  # those of every token, one after the other
-        self._rows = np.zeros(BATCH, np.uint64)  # the address of each token's first one
-        self._wanted = np.zeros(BATCH, np.int8)
-        self._struct = lib.llama_batch(
-            0,
-            _pointer(self._tokens, ctypes.c_int32),
-            None,
-            _pointer(self._positions, ctypes.c_int32),
-            _pointer(self._counts, ctypes.c_int32),
-            _pointer(self._rows, ctypes.POINTER(ctypes.c_int32)),
-            _pointer(self._wanted, ctypes.c_int8),
-        )
-
-    def fill(self, tokens: Sequence[int], positions: Sequence[int], holders: Sequence[Sequence[int]], rows: int) -> Any:
-        """The batch of these tokens; logits are wanted of the last `rows`."""
-        count, sizes = len(tokens), [len(sequences) for sequences in holders]
-        starts = np.fromiter(accumulate(sizes[:-1], initial=0), np.uint64, count)
-        self._tokens[:count] = tokens
-        self._positions[:count] = positions
-        self._counts[:count] = sizes
-        self._holders[: sum(sizes)] = list(chain.from_iterable(holders))
-        self._rows[:count] = np.uint64(self._holders.ctypes.data) + starts * np.uint64(self._holders.itemsize)
-        self._wanted[:count] = 0
-        self._wanted[count - rows : count] = 1
-        self._struct.n_tokens = count
-        return self._struct
-
-
-def _pointer(array: NDArray[Any], kind: Any) -> Any:
-    return array.ctypes.data_as(ctypes.POINTER(kind))
-
-
-def _load(path: Path, name: str) -> Any:
-    _log.clear()
-    lib.llama_backend_init()
-    params = lib.llama_model_default_params()
-    params.use_extra_bufts = False
-    model = lib.llama_model_load_from_file(os.fsencode(path), params)
-    if not model:
-        raise ModelError(f"{name} is no model that llama.cpp can load ({_reason()}): get the file again, whole")
-    return model
-
-
-def _reason() -> str:
-    """The most telling line of llama.cpp's log."""
-    lines = [line for line in _log if "failed to load model" not in line] or _log or ["no reason given"]
-    return lines[-1].split("error loading model: ")[-1]
-
-
-def _refuse_unfit(model: Any, vocab: Any, name: str) -> None:
-    if lib.llama_model_is_recurrent(model) or lib.llama_model_is_hybrid(model):
-        raise ModelError(f"{name} {_RECURRENT}")
-    if lib.llama_model_has_encoder(model) or not lib.llama_model_has_decoder(model):
-        raise ModelError(f"{name} is no plain decoder, so it cannot continue a text: choose a text-generation model")
-    if lib.llama_vocab_n_tokens(vocab) == 0 or lib.llama_vocab_type(vocab) == 0:
-        raise ModelError(f"{name} carries no tokenizer: get a GGUF file that does")
-
-
-def _create_context(model: Any, name: str, cells: int, threads: int) -> Any:
-    params = lib.llama_context_default_params()
-    # llama.cpp shrinks the batch to a smaller context without a word, and aborts at a pass of BATCH tokens.
-    params.n_ctx, params.n_batch, params.n_ubatch = max(cells, BATCH), BATCH, BATCH
-    params.n_seq_max = SEQUENCES + 1
-    params.n_outputs_max = max(ROWS, SEQUENCES + 1)  # fewer abort the process
-    params.kv_unified = params.swa_full = True
-    params.n_threads = params.n_threads_batch = threads or _cores()
-    context = lib.llama_init_from_model(model, params)
-    if not context:
-        raise ModelError(f"no context of {cells} tokens could be made for {name} ({_reason()}): give a smaller --context")
-    return context
-
-
-def _refuse_embedder(context: Any, name: str) -> None:
-    reads_ahead = not lib.llama_get_causal_attn(context)
-    if reads_ahead or lib.llama_pooling_type(context) > 0 or not lib.llama_get_memory(context):
-        raise ModelError(f"{name} is an embedding model, so it cannot continue a text: choose a text-generation model")
-
-
-def _cores() -> int:
-    # macOS and Windows do not say which cores are ours.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _added_space(vocab: Any, vocabulary: Vocabulary) -> list[int]:
-    """The ids of _MARK where the tokenizer puts a space before it (Llama 2 and its kin), else none."""
-    ids = _tokenize(vocab, _MARK, False)
-    return ids if vocabulary.join(ids) == b" " + _MARK.encode() else []
-
-
-def _tokenize(vocab: Any, text: str, special: bool) -> list[int]:
-    try:
-        data = text.encode()
-    except UnicodeEncodeError as error:
-        raise UsageError("the text is not valid Unicode: it has half of a surrogate pair") from error
-    room = len(data) + 8
-    ids = (ctypes.c_int32 * room)()
-    count = lib.llama_tokenize(vocab, data, len(data), ids, room, False, special)
-    if count < 0:
-        ids = (ctypes.c_int32 * -count)()
-        count = lib.llama_tokenize(vocab, data, len(data), ids, -count, False, special)
-    return list(ids[:count])
-
-
-def _cached_vocabulary(vocab: Any, path: Path, name: str) -> Vocabulary:
-    stat = path.stat()
-    source = f"{path.resolve()}-{stat.st_size}-{stat.st_mtime_ns}-{lib.__version__}"
-    key = f"tokens-{hashlib.sha256(os.fsencode(source)).hexdigest()}"  # a path itself may be too long for a file name
-    packed = read_cached(key)
-    if packed is not None:
-        try:
-            vocabulary = Vocabulary.unpack(packed)
-            if len(vocabulary) == lib.llama_vocab_n_tokens(vocab):
-                return vocabulary
-        except ProtocolError:
-            pass  # a damaged file is made again
-    vocabulary = _read_vocabulary(vocab, name)
-    write_cached(key, vocabulary.pack())
-    return vocabulary
-
-
-def _read_vocabulary(vocab: Any, name: str) -> Vocabulary:
-    tokens = range(lib.llama_vocab_n_tokens(vocab))
-    ends = tuple(token for token in tokens if lib.llama_vocab_is_eog(vocab, token))
-    named = [token for token in (lib.llama_vocab_eos(vocab), lib.llama_vocab_eot(vocab), *ends) if token >= 0]
-    if not named:
-        raise ModelError(f"{name} has no end-of-sequence token, so its answers would never end: choose another model")
-    pieces = tuple(_piece(vocab, token) for token in tokens)
-    kinds = np.fromiter((_kind(vocab, token, pieces[token]) for token in tokens), np.uint8, len(tokens))
-    canonical = canonical_tokens(pieces, kinds, lambda text: _tokenize(vocab, text, False))
-    return Vocabulary(pieces, kinds, canonical, named[0], tuple(sorted({named[0], *ends})))
-
-
-def _piece(vocab: Any, token: int) -> bytes:
-    room = ctypes.create_string_buffer(64)
-    size = lib.llama_token_to_piece(vocab, token, room, 64, 0, False)
-    if size < 0:
-        room = ctypes.create_string_buffer(-size)
-        size = lib.llama_token_to_piece(vocab, token, room, -size, 0, False)
-    return room.raw[:size]
-
-
-def _kind(vocab: Any, token: int, piece: bytes) -> TokenKind:
-    attributes = lib.llama_vocab_get_attr(vocab, token)
-    if attributes & lib.LLAMA_TOKEN_ATTR_CONTROL:
-        return TokenKind.CONTROL
-    if not piece or attributes & lib.LLAMA_TOKEN_ATTR_UNUSED:
-        return TokenKind.UNUSED
-    return TokenKind.BYTE if attributes & lib.LLAMA_TOKEN_ATTR_BYTE else TokenKind.NORMAL
