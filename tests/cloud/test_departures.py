@@ -13,7 +13,7 @@ from antiphon.cloud.service import Cloud
 from antiphon.config import Request
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.device.writing import opening
+from antiphon.device.runner import opening
 from antiphon.engine.worker import Worker
 from antiphon.methods import METHODS
 from antiphon.models.toy import named_toy

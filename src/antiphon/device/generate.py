@@ -11,21 +11,20 @@ from antiphon.config import Request
 from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.device.answer import Answer, Result
 from antiphon.device.connection import Connection
-from antiphon.device.host import Host, Show, now, run_half
-from antiphon.device.mixture import Mixture
-from antiphon.device.writing import Writing
+from antiphon.device.host import Host, Show, now
+from antiphon.device.runner import Runner
 from antiphon.engine.worker import Worker
 from antiphon.errors import ModelError, UsageError
 from antiphon.methods import METHODS, MIXTURES, find
 from antiphon.methods.base import DeviceMixing, DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
+from antiphon.methods.effects import Finish
 from antiphon.methods.mixture.context_budget import fitted, together
 from antiphon.models.base import Model
 from antiphon.models.chat import prompt_ids
 from antiphon.retrieval.context import Looked, context, look
 from antiphon.retrieval.index import Index
 from antiphon.vocabulary import CommonVocabulary, identity
-from antiphon.wire.session import TrafficCounter
 
 log = logging.getLogger(__name__)
 
@@ -64,53 +63,32 @@ class Device:
         method = find(request.method, self.methods)
         request = _with_options(request, method)
         seed = secrets.randbits(64) if request.seed is None else request.seed
+        connections = self._fitting(method, connection)
+        common, looked = self._common(method, connections), await self._looked(method, request) if method.mixes else None
+        async with self._side(method, request, common, seed, looked, len(connections)) as side:
+            runner = Runner(method, request, seed, side, Answer(common, request.stop, now()))
+            finish = await runner.run(connections, Host(self.worker, runner.answer, show))
+        return _result(method, request, seed, finish, runner, common, looked)
+
+    def _fitting(self, method: Method, given: Connection | Sequence[Connection] | None) -> list[Connection]:
+        """The connections, if there are as many as the method needs, to clouds that fit. Raises UsageError."""
         if method.cloud is None:
-            return await self._alone(method, request, seed, show)
-        connections = [connection] if isinstance(connection, Connection) else list(connection or ())
+            return []
+        connections = [given] if isinstance(given, Connection) else list(given or ())
         if not connections:
             raise UsageError(f"the method {method.name} needs a cloud: give --cloud ws://HOST:PORT")
         require_clouds(method, len(connections))
         for one in connections:
             self._require_fit(method, one)
-        if method.mixes:
-            return await self._mixed(method, request, seed, connections, show)
-        return await self._together(method, request, seed, connections[0], show)
+        return connections
 
-    async def _together(self, method: Method, request: Request, seed: int, connection: Connection, show: Show) -> Result:
-        common = connection.common
-        async with self._side(method, request, common, seed) as side:
-            writing = Writing(method, request, seed, side, Answer(common, request.stop, now()))
-            finish = await writing.run(connection, Host(self.worker, writing.answer, show))
-        answer, traffic = writing.answer, writing.traffic
-        token_ids = tuple(common.cloud_ids[answer.numbers].tolist())
-        form = method.bits(answer.work(), common, request.options) if method.bits else None
-        closed, prompt_tokens = writing.closed, writing.prompt_tokens
-        result = Result(method.name, method.exact, finish, answer, token_ids, seed, traffic, closed, prompt_tokens, form)
-        return replace(result, session=writing.session)
-
-    async def _mixed(
-        self, method: Method, request: Request, seed: int, connections: Sequence[Connection], show: Show
-    ) -> Result:
-        common, looked = connections[0].common, await self._looked(method, request)
-        async with self._side(method, request, common, seed, looked, len(connections)) as side:
-            answer = Answer(common, request.stop, now())
-            mixture = Mixture(method, request, seed, side)
-            finish = await mixture.run(connections, Host(self.worker, answer, show))
-        token_ids = tuple(common.cloud_ids[answer.numbers].tolist())
-        closed, prompt_tokens, traffic = mixture.closed, mixture.prompt_tokens, mixture.traffic
-        result = Result(method.name, method.exact, finish, answer, token_ids, seed, traffic, closed, prompt_tokens)
-        return replace(result, looked=looked)
-
-    async def _alone(self, method: Method, request: Request, seed: int, show: Show) -> Result:
+    def _common(self, method: Method, connections: Sequence[Connection]) -> CommonVocabulary:
+        """The tokens of the answer. Raises UsageError if nobody is there to have any."""
+        if connections:
+            return connections[0].common
         if self.model is None:
             raise UsageError(f"the method {method.name} needs a model on the device: give --model")
-        common = identity(self.model.vocabulary)
-        looked = await self._looked(method, request) if method.mixes else None
-        async with self._side(method, request, common, seed, looked) as side:
-            answer = Answer(common, request.stop, now())
-            finish = await run_half(method.device(side, request.options).run(), Host(self.worker, answer, show))
-        token_ids = tuple(answer.numbers)
-        return Result(method.name, method.exact, finish, answer, token_ids, seed, TrafficCounter(), None, None, looked=looked)
+        return identity(self.model.vocabulary)
 
     @asynccontextmanager
     async def _side(
@@ -119,8 +97,8 @@ class Device:
         request: Request,
         common: CommonVocabulary,
         seed: int,
-        looked: Looked | None = None,
-        clouds: int = 1,
+        looked: Looked | None,
+        clouds: int,
     ) -> AsyncIterator[DeviceSide]:
         transcript = Transcript(common.ends, request.max_tokens)
         chance = PhiloxChance(answer_key(seed, request.prompt, chat=request.chat))
@@ -177,6 +155,22 @@ class Device:
         if library is not None and library.scorer.scorer_id != welcome.scorer:
             sentence = "both ends must score passages alike to be weighed against each other; "
             raise UsageError(f"{sentence}this library has {library.scorer.scorer_id!r}, the cloud's {welcome.scorer!r}")
+
+
+def _result(
+    method: Method,
+    request: Request,
+    seed: int,
+    finish: Finish,
+    runner: Runner,
+    common: CommonVocabulary,
+    looked: Looked | None,
+) -> Result:
+    answer = runner.answer
+    token_ids = tuple(common.cloud_ids[answer.numbers].tolist())
+    form = method.bits(answer.work(), common, request.options) if method.bits else None
+    figures = runner.traffic, runner.closed, runner.prompt_tokens, form, looked, runner.session
+    return Result(method.name, method.exact, finish, answer, token_ids, seed, *figures)
 
 
 def _drafting_prompt(model: Model, text: str, *, chat: bool) -> list[int]:

@@ -26,11 +26,15 @@ class Host:
     in_one_go = True
 
     def __init__(self, worker: Worker, answer: Answer, show: Show) -> None:
+        self._worker = worker
+        self._answer, self._show = answer, show
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget the sessions: new ones are opened."""
         self.sessions: list[DeviceSession] = []
         self.inbox = arriving()
         """Where messages of all sessions meet."""
-        self._worker = worker
-        self._answer, self._show = answer, show
 
     async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
         """Run a call in the model's thread."""
