@@ -28,8 +28,8 @@ from antiphon.device.generate import Device
 from antiphon.errors import UsageError
 from antiphon.methods import find
 from antiphon.models import load
-from antiphon_lab.answer_records import Expected, Key, Record, RecordFile, Settings, appending, read_records
 from antiphon_lab.stats.bootstrap import TOO_FEW, Interval, difference_interval
+from antiphon_lab.store import Store
 from antiphon_lab.workloads.questions import Question
 from antiphon_lab.workloads.tasks import Statistics, Sums, Task, chosen
 
@@ -52,22 +52,33 @@ class Plan:
     draft_length: int
     seed: int
 
-    def settings(self) -> Settings:
-        """What a kept answer must have been written with."""
-        return Settings(
-            version=__version__,
-            cloud_model=self.cloud_model.name,
-            model=self.device_model.name,
-            temperature=float(self.sampling.temperature),
-            draft_length=self.draft_length,
-            seed=self.seed,
-        )
+    def settings(self) -> dict[str, object]:
+        """What an answer depends on besides its question and method."""
+        return {
+            "version": __version__,
+            "cloud_model": self.cloud_model.name,
+            "model": self.device_model.name,
+            "temperature": float(self.sampling.temperature),
+            "draft_length": self.draft_length,
+            "seed": self.seed,
+        }
 
     def request(self, ask: "Ask") -> Request:
         """What `ask` asks the device for."""
         options = find(ask.method).options_from({"draft_length": self.draft_length})
         limits = (ask.task.max_tokens, ask.task.stop)
         return Request(ask.question.prompt, ask.method, options, self.sampling, *limits, seed=ask.seed(self.seed))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A finished answer. statistics: see `Task.score`. tokens: those committed, of a stop string too."""
+
+    text: str
+    statistics: Statistics
+    tokens: int
+    uplink_bits_per_token: float
+    downlink_bits_per_token: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,30 +91,20 @@ class Ask:
     method: str
 
     @property
-    def key(self) -> Key:
-        """Which answer it is."""
-        return self.task.name, self.row, self.method
+    def key(self) -> str:
+        """Which answer it is, with a digest of the question."""
+        asked = json.dumps([asdict(self.question), self.task.max_tokens, self.task.stop])
+        return f"{self.task.name} {self.row} {self.method} {hashlib.sha256(asked.encode()).hexdigest()[:16]}"
 
     def seed(self, run_seed: int) -> int:
         """The same for every method, another for every row, 64 bits."""
         name = f"{run_seed} {self.task.name} {self.row}"
         return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
-    def expected(self) -> Expected:
-        """What a kept answer to this question must agree with."""
-        asked = json.dumps([asdict(self.question), self.task.max_tokens, self.task.stop])
-        return Expected(hashlib.sha256(asked.encode()).hexdigest()[:16], self.task.size)
-
-    def record(self, settings: Settings, result: Result) -> Record:
+    def written(self, result: Result) -> Written:
         """What is kept of the answer."""
         committed, traffic, text = result.answer.committed, result.traffic, result.answer.text
-        return Record(
-            settings=settings,
-            task=self.task.name,
-            row=self.row,
-            method=self.method,
-            seed=result.seed,
-            asked=self.expected().asked,
+        return Written(
             text=text,
             statistics=self.task.score(text, self.question.references),
             tokens=committed,
@@ -142,33 +143,32 @@ def _questions(task: Task, plan: Plan) -> list[tuple[int, Question]]:
 def run(plan: Plan, console: Console) -> "Report":
     """Write the answers that are not there yet, and show the table. Raises one of `antiphon.errors`; what is written stays."""
     asks = planned(plan)
-    expected = {(ask.task.name, ask.row): ask.expected() for ask in asks}
-    records, torn = read_records(plan.results, plan.settings(), expected)
+    store = Store(plan.results, [f"{name} {value}" for name, value in plan.settings().items()])
     notes = Console(stderr=True)
-    if torn:
+    if store.was_torn:
         notes.print(f"the last answer in {plan.results} was cut short: it is written again", markup=False)
-    if any(ask.key not in records for ask in asks):
-        with _kept(plan, asks, records, notes), appending(plan.results) as file:
-            _write(plan, asks, records, file, notes)
-    report = Report(plan, tuple(_rows(asks, records)))
+    if any(ask.key not in store for ask in asks):
+        with _kept(plan, asks, store, notes), store.adding():
+            _write(plan, asks, store, notes)
+    report = Report(plan, tuple(_rows({ask: store.get(ask.key, Written) for ask in asks})))
     console.print(table(report))
     return report
 
 
 @contextmanager
-def _kept(plan: Plan, asks: Sequence[Ask], records: Mapping[Key, Record], notes: Console) -> Iterator[None]:
+def _kept(plan: Plan, asks: Sequence[Ask], store: Store, notes: Console) -> Iterator[None]:
     """Say what is kept, if the run ends before its time."""
     try:
         yield
     finally:
-        done = sum(ask.key in records for ask in asks)
+        done = sum(ask.key in store for ask in asks)
         if done < len(asks):
             notes.print(f"{done} of {len(asks)} answers are kept in {plan.results}: the same command goes on", markup=False)
 
 
-def _write(plan: Plan, asks: Sequence[Ask], records: dict[Key, Record], file: RecordFile, notes: Console) -> None:
+def _write(plan: Plan, asks: Sequence[Ask], store: Store, notes: Console) -> None:
     """Start both ends and write what is missing."""
-    todo = [ask for ask in asks if ask.key not in records]
+    todo = [ask for ask in asks if ask.key not in store]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(*columns, console=notes))
@@ -180,21 +180,20 @@ def _write(plan: Plan, asks: Sequence[Ask], records: dict[Key, Record], file: Re
         def show(ask: Ask) -> None:
             progress.update(bar, description=f"{ask.task.name}, row {ask.row}, {ask.method}")
 
-        def keep(record: Record) -> None:
-            file.add(record)
-            records[record.key] = record
+        def keep(ask: Ask, result: Result) -> None:
+            store.keep(ask.key, ask.written(result))
             progress.advance(bar)
 
         asyncio.run(_answers(plan, todo, device, url, show, keep))
 
 
 async def _answers(
-    plan: Plan, todo: Sequence[Ask], device: Device, url: str, show: Callable[[Ask], None], keep: Callable[[Record], None]
+    plan: Plan, todo: Sequence[Ask], device: Device, url: str, show: Callable[[Ask], None], keep: Callable[[Ask, Result], None]
 ) -> None:
     async with connected(device, url) as connection:
         for ask in todo:
             show(ask)
-            keep(ask.record(plan.settings(), await device.generate(plan.request(ask), connection)))
+            keep(ask, await device.generate(plan.request(ask), connection))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,35 +231,38 @@ class Report:
 
     def as_json(self) -> dict[str, object]:
         """Settings and figures, by name."""
-        return {**asdict(self.plan.settings()), "rows": self.plan.rows, "methods": [asdict(row) for row in self.rows]}
+        return {**self.plan.settings(), "rows": self.plan.rows, "methods": [asdict(row) for row in self.rows]}
 
 
-def _rows(asks: Sequence[Ask], records: Mapping[Key, Record]) -> Iterator[Row]:
-    tasks = {ask.task.name: ask.task for ask in asks}
-    answers = {name: [records[ask.key] for ask in asks if ask.method == name] for name in dict.fromkeys(a.method for a in asks)}
-    for name, ours in answers.items():
-        scores = [score for task in tasks.values() for score in _scores(task, ours, answers[REFERENCE])]
-        tokens = sum(record.tokens for record in ours)
-        up = sum(record.tokens * record.uplink_bits_per_token for record in ours) / tokens
-        down = sum(record.tokens * record.downlink_bits_per_token for record in ours) / tokens
+def _rows(written: Mapping[Ask, Written]) -> Iterator[Row]:
+    tasks = {ask.task.name: ask.task for ask in written}
+    for name in dict.fromkeys(ask.method for ask in written):
+        scores = [score for task in tasks.values() for score in scores_of(task, *_statistics(written, task, name))]
+        ours = [one for ask, one in written.items() if ask.method == name]
+        tokens = sum(one.tokens for one in ours)
+        up = sum(one.tokens * one.uplink_bits_per_token for one in ours) / tokens
+        down = sum(one.tokens * one.downlink_bits_per_token for one in ours) / tokens
         yield Row(name, find(name).exact, tuple(scores), tokens, up, down)
 
 
-def _scores(task: Task, ours: Sequence[Record], reference: Sequence[Record]) -> Iterator[Score]:
-    """One for each metric. Both hold the same rows in the same order."""
-    mine, theirs = (_statistics(task, records) for records in (ours, reference))
+def _statistics(written: Mapping[Ask, Written], task: Task, method: str) -> tuple[Sums, Sums | None]:
+    """Those of a method and of the reference, question by question; None for the reference's own."""
+    ours, theirs = (
+        np.array([one.statistics for ask, one in written.items() if (ask.task, ask.method) == (task, name)], dtype=np.float64)
+        for name in (method, REFERENCE)
+    )
+    return ours, None if method == REFERENCE else theirs
+
+
+def scores_of(task: Task, ours: Sums, reference: Sums | None) -> Iterator[Score]:
+    """One for each metric, of the statistics of the same questions, shape (questions, statistics); None: for the reference."""
     for metric in task.metrics:
-        score = metric.total(mine.sum(0))
-        if ours is reference:
+        score = metric.total(ours.sum(0))
+        if reference is None:
             yield Score(task.name, metric.name, score, None, None)
         else:
-            difference = score - metric.total(theirs.sum(0))
-            yield Score(task.name, metric.name, score, difference, difference_interval(mine, theirs, metric.total))
-
-
-def _statistics(task: Task, records: Sequence[Record]) -> Sums:
-    found: list[Statistics] = [record.statistics for record in records if record.task == task.name]
-    return np.array(found, dtype=np.float64)
+            difference = score - metric.total(reference.sum(0))
+            yield Score(task.name, metric.name, score, difference, difference_interval(ours, reference, metric.total))
 
 
 def table(report: Report) -> Table:

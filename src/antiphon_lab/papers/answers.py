@@ -33,7 +33,7 @@ class Ask:
 
     @property
     def key(self) -> str:
-        """Tells it from others in a notebook."""
+        """Tells it from others in a store."""
         digest = hashlib.sha256(self.prompt.encode()).hexdigest()[:8]
         options = ",".join(f"{name}={value}" for name, value in self.options)
         return " ".join(

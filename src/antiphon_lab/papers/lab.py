@@ -25,8 +25,8 @@ from antiphon_lab.links.link import Link
 from antiphon_lab.links.notation import parse_link
 from antiphon_lab.links.virtual_time import run_virtual
 from antiphon_lab.papers.answers import Ask, Take, Timing
-from antiphon_lab.papers.notebook import Notebook
 from antiphon_lab.papers.tapes import DRIFTED, Player, Recorder, Reel, Sent, Tape, Waited
+from antiphon_lab.store import Store
 from antiphon_lab.workloads.texts import Pair
 
 REMEMBERED_BYTES = 2**28
@@ -35,7 +35,7 @@ RECORDED_ON = "x-cosd"
 
 
 class Lab:
-    """Two models, loaded when they are first needed, and a notebook of what they did. To be used in a `with`."""
+    """Two models, loaded when they are first needed, and a store of what they did. To be used in a `with`."""
 
     def __init__(
         self,
@@ -43,12 +43,12 @@ class Lab:
         sampling: SamplingParams,
         seed: int,
         hardware: Compute,
-        book: Notebook,
+        store: Store,
         progress: Progress,
     ) -> None:
         """models: the cloud's and the device's. hardware: what forward passes are charged by, unless said otherwise."""
         self.sampling, self.seed, self.hardware = sampling, seed, hardware
-        self.book, self.progress = book, progress
+        self.store, self.progress = store, progress
         self._models, self._stack = models, ExitStack()
 
     def __enter__(self) -> Self:
@@ -76,25 +76,25 @@ class Lab:
         return RememberingModel(self.pair.cloud, REMEMBERED_BYTES), RememberingModel(self.pair.device, REMEMBERED_BYTES)
 
     def takes(self, asks: Iterable[Ask]) -> dict[Ask, Take]:
-        """The real answers; those that are not in the notebook are written now."""
+        """The real answers; those that are not in the store are written now."""
         wanted = list(dict.fromkeys(ask.streamed for ask in asks))
-        if missing := [ask for ask in wanted if _taken(ask) not in self.book]:
+        if missing := [ask for ask in wanted if _taken(ask) not in self.store]:
             run_virtual(self._record(missing))
-        return {ask: self.book.get(_taken(ask), Take) for ask in wanted}
+        return {ask: self.store.get(_taken(ask), Take) for ask in wanted}
 
     def timings(self, asks: Sequence[Ask], links: Sequence[str]) -> dict[tuple[Ask, str], Timing]:
         """How each answer goes on each link, which is named as `antiphon_lab.links.notation` reads it."""
         wanted = [(ask, link) for link in links for ask in asks]
         keys = {pair: f"{pair[0].key} on {pair[1]} by {self._charges}" for pair in wanted}
-        if missing := [pair for pair in wanted if keys[pair] not in self.book]:
+        if missing := [pair for pair in wanted if keys[pair] not in self.store]:
             takes = self.takes(ask for ask, _ in missing)
             bar = self.progress.add_task("timing on links", total=len(missing))
             for link in dict.fromkeys(link for _, link in missing):
                 tapes = {ask: takes[ask.streamed].tape for ask, on in missing if on == link}
                 for ask, timing in self._timed(tapes, parse_link(link)).items():
-                    self.book.keep(keys[ask, link], timing)
+                    self.store.keep(keys[ask, link], timing)
                 self.progress.advance(bar, len(tapes))
-        return {pair: self.book.get(key, Timing) for pair, key in keys.items()}
+        return {pair: self.store.get(key, Timing) for pair, key in keys.items()}
 
     async def _record(self, asks: Sequence[Ask]) -> None:
         recorder, pair = Recorder(), self.pair
@@ -105,7 +105,7 @@ class Lab:
             for ask in self.progress.track(asks, description="answers"):
                 result = await device.generate(ask.request(self.sampling, self.seed), connection)
                 assert recorder.tape.complete  # no stop string, so both halves come to their end
-                self.book.keep(_taken(ask), Take(recorder.tape, result.answer.text))
+                self.store.keep(_taken(ask), Take(recorder.tape, result.answer.text))
 
     def _timed(self, tapes: Mapping[Ask, Tape], link: Link) -> dict[Ask, Timing]:
         """By tape; where one drifts, the answer is written anew."""

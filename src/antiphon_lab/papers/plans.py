@@ -13,8 +13,8 @@ from antiphon.config import ModelConfig, SamplingParams
 from antiphon.errors import UsageError
 from antiphon_lab.hardware.profiles import Compute, parse_compute
 from antiphon_lab.papers.lab import Lab
-from antiphon_lab.papers.notebook import notebook
 from antiphon_lab.report.origin import Origin, origin
+from antiphon_lab.store import Store
 
 SCALES = ("smoke", "small", "full")
 """How much is measured: a look at whether it works, half an hour on one core, and a night."""
@@ -95,8 +95,8 @@ def working(plan: Plan) -> Iterator[Lab]:
         f"seed {plan.seed}",
     )
     with (
-        notebook(plan.results, depends) as book,
+        Store(plan.results, depends).adding() as store,
         Progress(*columns, console=Console(stderr=True)) as progress,
-        Lab(models, plan.sampling, plan.seed, plan.hardware, book, progress) as lab,
+        Lab(models, plan.sampling, plan.seed, plan.hardware, store, progress) as lab,
     ):
         yield lab

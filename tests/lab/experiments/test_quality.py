@@ -16,7 +16,8 @@ from antiphon.device.generate import Device
 from antiphon.errors import LinkError, UsageError
 from antiphon_lab.cli import main
 from antiphon_lab.experiments import quality
-from antiphon_lab.experiments.quality import Plan, planned, run, spread, table
+from antiphon_lab.experiments.quality import Plan, Written, planned, run, spread, table
+from antiphon_lab.store import Store
 from lab.tiny_data import write_data
 
 QUIET = Console(quiet=True)
@@ -82,6 +83,10 @@ def settled(rows: object) -> list[dict]:
     return [{key: row[key] for key in row if (row["method"], key) != ("cloud", "downlink_bits_per_token")} for row in rows]
 
 
+def settled_lines(path: Path) -> list[dict]:
+    return settled([{"key": line["key"], "method": line["key"].split()[-2], **line["value"]} for line in lines(path)])
+
+
 def test_rows_are_spread_and_more_rows_keep_the_earlier_ones() -> None:
     for size in (1, 2, 3, 60, 400, 456, 1770):
         assert sorted(spread(size, size)) == list(range(size))
@@ -95,8 +100,12 @@ def test_the_order_is_row_by_row_with_the_methods_inside(tmp_path: Path) -> None
     asks = planned(plan(tmp_path, methods=("dssd", "dssd")))
     places = list(dict.fromkeys(ask.row for ask in asks))
     wanted = [(task, row, method) for row in places for task in ("mmlu", "nq") for method in ("cloud", "dssd")]
-    assert [ask.key for ask in asks] == wanted
-    seeds = {(ask.task.name, ask.row): {other.seed(1) for other in asks if other.key[:2] == ask.key[:2]} for ask in asks}
+    assert [(ask.task.name, ask.row, ask.method) for ask in asks] == wanted
+    assert len({ask.key for ask in asks}) == len(asks)
+    seeds = {
+        (ask.task.name, ask.row): {other.seed(1) for other in asks if (other.task, other.row) == (ask.task, ask.row)}
+        for ask in asks
+    }
     assert all(len(found) == 1 for found in seeds.values())
     assert len(set.union(*seeds.values())) == len(seeds)
     assert asks[0].seed(1) != asks[0].seed(2)
@@ -129,11 +138,11 @@ def test_a_run_that_was_stopped_goes_on(
     results = tmp_path / "results.jsonl"
     assert len(lines(results)) == 5
     with results.open("ab") as file:
-        file.write(b'{"settings":{"versi')
+        file.write(b'{"key":"0.1')
     assert settled(run(plan(tmp_path), QUIET).as_json()["methods"]) == settled(whole.as_json()["methods"])
     assert "it is written again" in " ".join(capsys.readouterr().err.split())
     assert written == asked
-    assert settled(lines(results)) == settled(lines(tmp_path / "whole.jsonl"))
+    assert settled_lines(results) == settled_lines(tmp_path / "whole.jsonl")
 
 
 def test_a_finished_run_starts_nothing_and_grows_by_what_is_new(
@@ -147,7 +156,11 @@ def test_a_finished_run_starts_nothing_and_grows_by_what_is_new(
     assert len(written) == 18
     run(plan(tmp_path, rows=3, methods=("dsd",)), QUIET)
     assert len(written) == 24
-    assert len({(line["task"], line["row"], line["method"]) for line in lines(tmp_path / "results.jsonl")}) == 24
+    assert len({line["key"] for line in lines(tmp_path / "results.jsonl")}) == 24
+    run(plan(tmp_path, seed=2), QUIET)  # other settings go beside them
+    assert len(written) == 36
+    assert run(plan(tmp_path), QUIET) == first
+    assert len(written) == 36
 
 
 def test_at_temperature_0_exact_methods_score_as_cloud_does(tmp_path: Path, started: list[str]) -> None:
@@ -168,19 +181,21 @@ def test_at_temperature_0_exact_methods_score_as_cloud_does(tmp_path: Path, star
         assert row.uplink_bits_per_token > 0
     assert (device.uplink_bits_per_token, device.downlink_bits_per_token) == (0, 0)
     assert [score.metric for score in device.scores] == ["accuracy", "BLEU", "ROUGE-2", "F1", "exact"]
-    assert len({line["text"] for line in lines(tmp_path / "results.jsonl") if line["task"] == "news"}) > 1
+    assert len({line["value"]["text"] for line in lines(tmp_path / "results.jsonl") if " news " in line["key"]}) > 1
 
 
 def test_the_table_and_the_figures_come_from_the_answers(tmp_path: Path) -> None:
     asked = plan(tmp_path, tasks=("mmlu",), methods=("device",))
     right = {("cloud", 0): 1.0, ("cloud", 1): 0.0, ("device", 0): 0.0, ("device", 1): 0.0}
-    with (tmp_path / "results.jsonl").open("w") as file:
+    settings = [f"{name} {value}" for name, value in asked.settings().items()]
+    with Store(tmp_path / "results.jsonl", settings).adding() as store:
         for place, ask in enumerate(planned(asked)):
-            bits = (0.0, 0.0) if ask.method == "device" else (100.0 * (place // 2), 2e6)
-            record = {"settings": asked.settings(), "task": "mmlu", "row": ask.row, "method": ask.method, "seed": 1}
-            record |= {"asked": ask.expected().asked, "text": "x", "statistics": [right[ask.method, place // 2], 1.0]}
-            record |= {"tokens": 1 + 2 * (place // 2), "uplink_bits_per_token": bits[0], "downlink_bits_per_token": bits[1]}
-            file.write(json.dumps(record, default=lambda own: {name: getattr(own, name) for name in own.__slots__}) + "\n")
+            up, down = (0.0, 0.0) if ask.method == "device" else (100.0 * (place // 2), 2e6)
+            statistics, tokens = (right[ask.method, place // 2], 1.0), 1 + 2 * (place // 2)
+            found = Written(
+                text="x", statistics=statistics, tokens=tokens, uplink_bits_per_token=up, downlink_bits_per_token=down
+            )
+            store.keep(ask.key, found)
     report = run(asked, QUIET)
     cloud, device = report.rows
     assert (cloud.scores[0].score, device.scores[0].score, device.scores[0].difference) == (50, 0, -50)
@@ -221,8 +236,8 @@ def test_the_command_with_a_cloud_of_its_own(
     assert "accuracy" in err
     assert command(*wanted, *TOYS, monkeypatch=monkeypatch) == 0
     assert "accuracy" in capsys.readouterr().out
-    assert command(*wanted, *TOYS, "--seed", "2", monkeypatch=monkeypatch) == 2
-    assert "was written with seed 1, this run has 2: use the same settings" in capsys.readouterr().err
+    assert command(*wanted, *TOYS, "--seed", "2", monkeypatch=monkeypatch) == 0
+    assert len(lines(Path(results))) == 8
 
 
 @pytest.mark.parametrize(

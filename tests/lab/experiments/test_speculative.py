@@ -126,7 +126,6 @@ def test_a_link_changes_the_time_of_a_fixed_length_and_nothing_else(measured: Re
 
 def answer(arrivals: tuple, **changes: object) -> Written:
     fields: dict = {
-        "key": "k",
         "row": "dssd 2",
         "link": "l",
         "profile": "p",
@@ -285,7 +284,7 @@ def test_a_stopped_run_goes_on_and_a_larger_one_uses_what_is_there(tmp_path: Pat
     assert len(results.read_text().splitlines()) == 3
     assert run(small, QUIET).as_json() == whole.as_json()
     assert len(asked) == 1 + 8
-    results.write_text(results.read_text() + '{"key": "torn')
+    results.write_text(results.read_text() + '{"key":"torn')
     run(replace(small, methods=("dssd", "coupled")), QUIET)
     assert len(asked) == 1 + 8 + 4
     run(small, QUIET)

@@ -24,7 +24,6 @@ from antiphon_lab.links.notation import parse_link
 from antiphon_lab.papers import lab as labs
 from antiphon_lab.papers.answers import Ask, Timing
 from antiphon_lab.papers.lab import Lab, each_asked
-from antiphon_lab.papers.notebook import Entry, Notebook, notebook
 from antiphon_lab.papers.pages import holds, interval
 from antiphon_lab.papers.redrawn import redrawn
 from antiphon_lab.papers.tapes import Reel, Sent, Tape, Waited, Wrote
@@ -206,11 +205,9 @@ Opened = Callable[..., Lab]
 @pytest.fixture
 def lab(tmp_path: Path) -> Opened:
     def opened(profile: str = "a100-7b") -> Lab:
-        file = Store(None, Entry)
-        file.keeping().__enter__()
         models = ModelConfig("toy-cloud"), ModelConfig("toy-device")
         progress = Progress(console=Console(quiet=True))
-        return Lab(models, WARM, 1, parse_compute(profile), Notebook(file, ["test"]), progress)
+        return Lab(models, WARM, 1, parse_compute(profile), Store(None, ["test"]), progress)
 
     return opened
 
@@ -338,16 +335,3 @@ def test_a_page_of_no_figures(content: str | None, sentence: str, tmp_path: Path
         path.write_text(content)
     with pytest.raises(UsageError, match=sentence):
         redrawn(path)
-
-
-def test_a_notebook_keeps_what_depends_on_its_settings(tmp_path: Path) -> None:
-    path = tmp_path / "kept.jsonl"
-    with notebook(path, ["a", "b"]) as book:
-        assert "x" not in book
-        book.keep("x", (1, 2.5))
-    with notebook(path, ["a", "b"]) as book:
-        assert book.get("x", tuple[int, float]) == (1, 2.5)
-        with pytest.raises(UsageError, match="is damaged"):
-            book.get("x", str)
-    with notebook(path, ["a", "c"]) as other:
-        assert "x" not in other

@@ -87,7 +87,6 @@ class Written:
     policy in the loop, and its tokens, of which `forced_alone` were decided without evidence; nothing for a question.
     """
 
-    key: str
     row: str
     example: str
     text: str
@@ -141,7 +140,6 @@ class Desk:
         costs, alone = self._perplexity(example, case) if example.target else ((), 0)
         traffic, text = result.traffic, result.answer.text
         return Written(
-            key=setting.key(example, case),
             row=row.name,
             example=example.name,
             text=text,

@@ -107,14 +107,14 @@ class Report:
 
 def run(plan: Plan) -> Report:
     """Write the answers that are not there yet. Raises one of `antiphon.errors`; what is written stays."""
-    kept = Store(plan.results, Written)
+    kept = Store(plan.results)
     with _models(plan.setting) as models:
         examples = chosen(plan, models[0])
-        missing = [example for example in examples if _todo(plan, example, kept.found)]
+        missing = [example for example in examples if _todo(plan, example, kept)]
         if missing:
             _write(plan, missing, models, kept)
     keys = {case: [plan.setting.key(example, case) for example in examples] for case in plan.cases}
-    return Report(plan, {case: tuple(kept.found[key] for key in found) for case, found in keys.items()})
+    return Report(plan, {case: tuple(kept.get(key, Written) for key in found) for case, found in keys.items()})
 
 
 def chosen(plan: Plan, model: Model) -> list[Example]:
@@ -126,23 +126,23 @@ def chosen(plan: Plan, model: Model) -> list[Example]:
     return [found[place] for place in spread(len(found), plan.skipped + plan.examples)[plan.skipped :]]
 
 
-def _todo(plan: Plan, example: Example, found: Mapping[str, Written]) -> list[Case]:
-    return [case for case in plan.cases if plan.setting.key(example, case) not in found]
+def _todo(plan: Plan, example: Example, kept: Store) -> list[Case]:
+    return [case for case in plan.cases if plan.setting.key(example, case) not in kept]
 
 
-def _write(plan: Plan, examples: Sequence[Example], models: tuple[Model, Model], kept: Store[Written]) -> None:
-    total = sum(len(_todo(plan, example, kept.found)) for example in examples)
+def _write(plan: Plan, examples: Sequence[Example], models: tuple[Model, Model], kept: Store) -> None:
+    total = sum(len(_todo(plan, example, kept)) for example in examples)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(*columns, console=Console(stderr=True)))
         bar = progress.add_task("making the libraries", total=total)
         desk = stack.enter_context(_desk(plan, models))
-        stack.enter_context(kept.keeping())
+        stack.enter_context(kept.adding())
         for example in examples:
             desk.turn()
-            for case in _todo(plan, example, kept.found):
+            for case in _todo(plan, example, kept):
                 progress.update(bar, description=f"{example.name}, {case.row.name}")
-                kept.add(desk.write(example, case))
+                kept.keep(plan.setting.key(example, case), desk.write(example, case))
                 progress.advance(bar)
 
 

@@ -29,7 +29,6 @@ class Written:
     other.
     """
 
-    key: str
     row: str
     link: str
     profile: str

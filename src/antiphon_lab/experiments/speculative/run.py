@@ -86,9 +86,9 @@ def run(plan: Plan, console: Console) -> Report:
     if plan.html is not None:
         require_writable(plan.html)
     asks = asks_of(plan, prompts_of(plan.data, plan.prompts))
-    kept = Store(plan.results, Written)
+    kept = Store(plan.results)
     timelines = _write(plan, asks, kept)
-    report = Report(plan, collected(plan, asks, kept.found), timelines)
+    report = Report(plan, collected(plan, asks, kept), timelines)
     for setting in report.settings:
         for table in tables(setting, report.rows(setting)):
             console.print(table)
@@ -107,48 +107,48 @@ def fastest(rows: Mapping[Row, Figures]) -> dict[str, tuple[Row, Figures]]:
     return found
 
 
-def _watched(plan: Plan, asks: Sequence[Ask], found: Mapping[str, Written]) -> list[Ask]:
+def _watched(plan: Plan, asks: Sequence[Ask], kept: Store) -> list[Ask]:
     """Whose timelines the page shows: in the first setting the fastest row of each method, to the first prompt."""
     if plan.html is None or plan.real:
         return []
     setting = asks[0].setting
-    rows = {row: figures for (where, row), figures in collected(plan, asks, found).items() if where == setting}
+    rows = {row: figures for (where, row), figures in collected(plan, asks, kept).items() if where == setting}
     best = [row for row, _ in fastest(rows).values()]
     return [ask for ask in asks if (ask.setting, ask.prompt, ask.seed) == (setting, 0, 1) and ask.row in best]
 
 
-def collected(plan: Plan, asks: Sequence[Ask], found: Mapping[str, Written]) -> dict[tuple[Setting, Row], Figures]:
+def collected(plan: Plan, asks: Sequence[Ask], kept: Store) -> dict[tuple[Setting, Row], Figures]:
     """The figures of every row in every setting."""
     answers: dict[tuple[Setting, Row], list[Written]] = {}
     for ask in asks:
-        answers.setdefault((ask.setting, ask.row), []).append(found[ask.key(plan)])
+        answers.setdefault((ask.setting, ask.row), []).append(kept.get(ask.key(plan), Written))
     order = [(setting, row) for setting in settings_of(plan) for row in rows_of(plan)]
     return {
         (setting, row): Figures(tuple(answers[setting, row]), tuple(answers[setting, Row(REFERENCE)])) for setting, row in order
     }
 
 
-def _write(plan: Plan, asks: Sequence[Ask], kept: Store[Written]) -> dict[Row, Timeline]:
+def _write(plan: Plan, asks: Sequence[Ask], kept: Store) -> dict[Row, Timeline]:
     """Write what is missing, and watch what the page shows."""
-    todo = [ask for ask in asks if ask.key(plan) not in kept.found]
-    if not todo and not _watched(plan, asks, kept.found):
+    todo = [ask for ask in asks if ask.key(plan) not in kept]
+    if not todo and not _watched(plan, asks, kept):
         return {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task("loading the models", total=len(asks), completed=len(asks) - len(todo))
-        with _ends(plan) as (write, look), kept.keeping():
+        with _ends(plan) as (write, look), kept.adding():
             for ask in todo:
                 progress.update(bar, description=f"{ask.row.name}, {ask.setting.link.name}")
-                kept.add(_kept(plan, ask, write(ask)))
+                kept.keep(ask.key(plan), _kept(ask, write(ask)))
                 progress.advance(bar)
             progress.update(bar, description="answers")
-            return {ask.row: look(ask) for ask in _watched(plan, asks, kept.found)}
+            return {ask.row: look(ask) for ask in _watched(plan, asks, kept)}
 
 
-def _kept(plan: Plan, ask: Ask, result: Result) -> Written:
+def _kept(ask: Ask, result: Result) -> Written:
     setting = ask.setting
     where = {"link": setting.link.name, "profile": setting.compute.name, "temperature": setting.temperature}
-    return written(result, key=ask.key(plan), row=ask.row.name, prompt=ask.prompt, seed=ask.seed, **where)
+    return written(result, row=ask.row.name, prompt=ask.prompt, seed=ask.seed, **where)
 
 
 @contextmanager

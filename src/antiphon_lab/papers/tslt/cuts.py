@@ -1,4 +1,4 @@
-"""What truncation does to draft distributions, text by text, kept in a notebook (TSLT's figures 3 and 4)."""
+"""What truncation does to draft distributions, text by text, kept in a store (TSLT's figures 3 and 4)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -83,9 +83,9 @@ def measure(lab: Lab, text: Path, texts: int, positions: int) -> Cuts:
     prompts, found = read_prompts(text, texts), []
     for place, prompt in enumerate(lab.progress.track(prompts, description="positions of texts")):
         key = f"distributions by both theorems at {positions} positions after {prompt}"
-        if key not in lab.book:
-            lab.book.keep(key, _measured(lab, prompt, positions, place))
-        found.append(lab.book.get(key, _Text))
+        if key not in lab.store:
+            lab.store.keep(key, _measured(lab, prompt, positions, place))
+        found.append(lab.store.get(key, _Text))
     common = found[0].common
     every = [_cut(found, place, name, common) for place, name in enumerate(found[0].names)]
     cuts, nuclei = (tuple(cut for cut in every if cut.name.startswith(kind)) for kind in ("k", "p"))

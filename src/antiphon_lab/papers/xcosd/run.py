@@ -173,10 +173,10 @@ class _Comparison:
         }
 
     def _vocabularies(self) -> tuple[int, int]:
-        if "vocabularies" not in self.lab.book:
+        if "vocabularies" not in self.lab.store:
             common = self.lab.pair.common
-            self.lab.book.keep("vocabularies", (common.target_size, common.size))
-        return self.lab.book.get("vocabularies", tuple[int, int])
+            self.lab.store.keep("vocabularies", (common.target_size, common.size))
+        return self.lab.store.get("vocabularies", tuple[int, int])
 
     def _quality(self) -> list[Quality]:
         found: list[Quality] = []

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from antiphon_lab.experiments.quality import Score
-from antiphon_lab.stats.bootstrap import difference_interval
+from antiphon_lab.experiments.quality import Score, scores_of
 from antiphon_lab.workloads.questions import Question
-from antiphon_lab.workloads.tasks import Task
+from antiphon_lab.workloads.tasks import Sums, Task
 
 Texts = Sequence[str]
 """Answers to the questions of a task, in their order."""
@@ -31,21 +30,13 @@ def until_stop(text: str, stop: Sequence[str]) -> str:
 def scored(task: Task, questions: Sequence[Question], texts: Mapping[str, Texts], reference: str) -> list[Quality]:
     """By method; differences are to the method `reference`, with intervals bootstrapped over the questions."""
     sums = {name: _statistics(task, questions, answers) for name, answers in texts.items()}
-    found = []
-    for name, mine in sums.items():
-        theirs, scores = sums[reference], []
-        for metric in task.metrics:
-            score = metric.total(mine.sum(0))
-            if name == reference:
-                scores.append(Score(task.name, metric.name, score, None, None))
-            else:
-                interval = difference_interval(mine, theirs, metric.total)
-                scores.append(Score(task.name, metric.name, score, score - metric.total(theirs.sum(0)), interval))
-        found.append(Quality(name, tuple(scores), len(questions)))
-    return found
+    return [
+        Quality(name, tuple(scores_of(task, mine, None if name == reference else sums[reference])), len(questions))
+        for name, mine in sums.items()
+    ]
 
 
-def _statistics(task: Task, questions: Sequence[Question], answers: Texts) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _statistics(task: Task, questions: Sequence[Question], answers: Texts) -> Sums:
     rows = [
         task.score(until_stop(answer, task.stop), question.references)
         for question, answer in zip(questions, answers, strict=True)
