@@ -1,0 +1,51 @@
+"""`sharpened`: `dsd` with drafts from the device's distribution at a temperature of their own. Up and down: as `dsd`.
+
+Any distribution is a fair one to draft from where what is sent is what was sampled (METHODS 0), so the answer is exact.
+"""
+
+from dataclasses import dataclass
+
+from antiphon.config import ChainOptions
+from antiphon.core.distributions import Probs
+from antiphon.errors import UsageError
+from antiphon.methods import closed_forms
+from antiphon.methods.base import DeviceSide, Method
+from antiphon.methods.speculative.dsd import DsdCloud, DsdDevice
+
+
+@dataclass(frozen=True, slots=True)
+class SharpenedOptions(ChainOptions):
+    """heat: the temperature of the drafts, on top of that of the answer. Raises UsageError."""
+
+    heat: float = 0.5
+
+    def __post_init__(self) -> None:
+        ChainOptions.__post_init__(self)
+        if not 0.05 <= self.heat <= 20:
+            raise UsageError(f"heat must be between 0.05 and 20, not {self.heat}")
+
+
+class SharpenedDevice(DsdDevice):
+    """Drafts at that temperature."""
+
+    def __init__(self, side: DeviceSide, options: SharpenedOptions) -> None:
+        super().__init__(side, options)
+        rounded = self.quantise
+        self.quantise = lambda probs: rounded(heated(probs, options.heat))
+
+
+def heated(probs: Probs, heat: float) -> Probs:
+    """The probs at another temperature, shape as given."""
+    powers: Probs = (probs / probs.max()) ** (1.0 / heat)
+    return powers / powers.sum()
+
+
+SHARPENED = Method(
+    "sharpened",
+    "dsd with drafts at a temperature of their own",
+    True,
+    SharpenedDevice,
+    DsdCloud,
+    options=SharpenedOptions,
+    bits=closed_forms.dense_drafts,
+)
