@@ -19,8 +19,17 @@ from antiphon.methods import METHODS
 from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.speculative.draft_length import Auto
+from antiphon.testing.distributions import (
+    LARGE,
+    SHARED,
+    SMALL,
+    Breaks,
+    Pair,
+    broken_distribution,
+    distance,
+    target_distribution,
+)
 from antiphon.wire.messages import Draft, Envelope, Message, Resampling, Retry, Verdict, encode
-from support.distributions import LARGE, SHARED, SMALL, Breaks, Pair, broken_distribution, distance, target_distribution
 
 NARROW = SamplingParams(temperature=1.0, top_k=2)
 PLAIN = SamplingParams(temperature=1.0)

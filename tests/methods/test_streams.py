@@ -19,9 +19,9 @@ from antiphon.core.distributions import Ids
 from antiphon.methods import METHODS, MIXTURES
 from antiphon.methods.effects import Kind
 from antiphon.methods.mixture.options import MixtureOptions
+from antiphon.testing.distributions import CutError, Distribution, Pair, breaking
 from antiphon.testing.lockstep import run_pair
 from antiphon.wire.messages import Message, Verdict
-from support.distributions import CutError, Distribution, Pair, breaking
 from support.mixed import emitted, mixture
 from support.sampled import AUTO, CANDIDATES, SAMPLING, TOKENS, Confused, expected, p_value
 from support.sampled import pair as large_pair

@@ -7,9 +7,9 @@ from antiphon.core.chance import Chance
 from antiphon.methods import METHODS
 from antiphon.methods.base import Transcript
 from antiphon.methods.effects import Finish, Half
+from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair
 from antiphon.testing.enumeration import output_distribution
 from antiphon.testing.lockstep import run_pair
-from support.distributions import LARGE, SHARED, SMALL, Pair
 
 END = 7
 FEW = {"draft_length": 1, "candidates": 1, "iterations": 1, "draws": 1, "truncate": "k=2", "expansion": "2", "precision": 16}

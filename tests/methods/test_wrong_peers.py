@@ -24,11 +24,11 @@ from antiphon.methods.mixture.cloud_stream import CloudStream
 from antiphon.methods.mixture.options import LONGEST_WAIT, MixtureOptions
 from antiphon.methods.probe import ProbeDevice, Question
 from antiphon.models.toy import ToyModel
+from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
 from antiphon.testing.lockstep import run_pair
 from antiphon.vocabulary import common_vocabulary
 from antiphon.wire import messages as m
 from antiphon.wire.scores import ScoreCodec
-from support.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
 from support.mixtures import answer, question, require_true, require_whole, world
 
 DENSE = ["dragon", "drdg-tw", "concord-nocomm", "drdg-sw"]

@@ -14,8 +14,8 @@ from antiphon.core.mixture.scores import SCORES
 from antiphon.methods import MIXTURES
 from antiphon.methods.base import CloudMixing, DeviceMixing
 from antiphon.methods.effects import Emitted
+from antiphon.testing.distributions import Distribution, Pair
 from antiphon.testing.lockstep import run_pair
-from support.distributions import Distribution, Pair
 
 Masses = tuple[float, float]
 

@@ -16,7 +16,7 @@ from antiphon.core.chance import Chance, Place, Race, Role, Stream
 from antiphon.core.distributions import Ids
 from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
-from support.distributions import Distribution, Pair, target_distribution
+from antiphon.testing.distributions import Distribution, Pair, target_distribution
 
 TOKENS = 3
 LETTERS = [bytes([letter]) for letter in b"abcdefghijklmnop"]

@@ -9,11 +9,11 @@ from antiphon.core.chance import Chance
 from antiphon.core.distributions import Logits
 from antiphon.methods.base import Method
 from antiphon.methods.effects import Effect, Emit, Emitted, Finish, Half, Step, drive
+from antiphon.testing.distributions import Distribution, Pair
 from antiphon.testing.enumeration import output_distribution
 from antiphon.transport.frames import next_within
 from antiphon.wire.messages import Message
 from antiphon_lab.links.virtual_time import run_virtual
-from support.distributions import Distribution, Pair
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ class EnumeratingChance:
         if depth == len(self.script):
             self.script.append(0)
         self.choices.append(possible)
+        if self.script[depth] >= len(possible):
+            raise RuntimeError("the same draws before led elsewhere: what runs must be deterministic but for its chance")
         value, weight = possible[self.script[depth]]
         self.probability *= weight
         return value

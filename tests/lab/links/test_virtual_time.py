@@ -21,6 +21,7 @@ from antiphon.engine.worker import Worker
 from antiphon.errors import LinkError, ProtocolError
 from antiphon.methods.effects import Finish, Half, Now, Receive, Send, Step, drive
 from antiphon.models.toy import ToyModel, named_toy
+from antiphon.testing.distributions import SHARED
 from antiphon.testing.lockstep import run_pair
 from antiphon.transport.frames import memory_pair, next_within
 from antiphon.vocabulary import identity
@@ -28,7 +29,6 @@ from antiphon.wire.messages import Cancel, Draft, Message
 from antiphon.wire.session import Received
 from antiphon_lab.links.virtual_time import Deadlock, VirtualWorker, run_virtual
 from support.broken_links import Network, broken, random_delay
-from support.distributions import SHARED
 from support.links import request
 
 Result = TypeVar("Result")

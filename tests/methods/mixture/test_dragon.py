@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from antiphon.config import SamplingParams
 from antiphon.methods.effects import Emitted, Kind
 from antiphon.methods.mixture.options import MixtureOptions
+from antiphon.testing.distributions import SHARED, Distribution, Pair, distance, variation
 from antiphon.testing.enumeration import EnumeratingChance, output_distribution
-from support.distributions import SHARED, Distribution, Pair, distance, variation
 from support.mixed import Masses, emitted, mixture
 
 PLAIN, GREEDY = SamplingParams(temperature=1.0), SamplingParams(temperature=0.0)

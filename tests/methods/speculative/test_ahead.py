@@ -25,11 +25,11 @@ from antiphon.methods.speculative.coupled import COUPLED, CoupledCloud, CoupledD
 from antiphon.methods.verifier import Targets, Verifier
 from antiphon.models.base import Model
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
+from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
 from antiphon.vocabulary import identity
 from antiphon.wire.messages import Draft, Message, Verdict
 from antiphon.wire.packing import Writer
 from support.broken_links import Network, broken, random_delay
-from support.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
 from support.links import request
 from support.timed import Times, timed_distribution
 

@@ -13,10 +13,10 @@ from antiphon.device.generate import Device
 from antiphon.methods import METHODS
 from antiphon.methods.speculative.coupled import CoupledCloud
 from antiphon.methods.verifier import Targets
+from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair
 from antiphon.testing.lockstep import run_pair
 from antiphon.vocabulary import CommonVocabulary
 from support.broken_links import Network, broken
-from support.distributions import LARGE, SHARED, SMALL, Pair
 from support.links import linked, request
 
 SHAPES = [("coupled", {"draft_length": length}) for length in range(1, 7)]

@@ -18,9 +18,9 @@ from antiphon.methods.drafter import Drafted
 from antiphon.methods.speculative.chain import ChainDevice
 from antiphon.methods.speculative.draft_length import Auto, Fixed, lengths
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
+from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair, distance, target_distribution
 from antiphon.wire.messages import Draft, Verdict
 from support.broken_links import Network, broken
-from support.distributions import LARGE, SHARED, SMALL, Pair, distance, target_distribution
 from support.links import request
 from support.timed import Times, timed_distribution
 

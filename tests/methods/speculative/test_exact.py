@@ -10,7 +10,16 @@ from antiphon.core.distributions import Probs, process
 from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
 from antiphon.methods import METHODS
-from support.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution, variation
+from antiphon.testing.distributions import (
+    LARGE,
+    SHARED,
+    SMALL,
+    Pair,
+    distance,
+    method_distribution,
+    target_distribution,
+    variation,
+)
 
 EXACT = ["cloud", "coupled", "coupled-tree", "dsd", "tslt", "tslt-tree", "dssd", "xcosd", "xcosd-e"]
 SPLIT = ["dssd", "xcosd", "xcosd-e"]

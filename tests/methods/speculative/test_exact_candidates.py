@@ -8,7 +8,7 @@ from antiphon.config import SamplingParams
 from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import ratios_of
 from antiphon.methods import METHODS
-from support.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
+from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
 
 VOCABULARIES = [
     (SHARED, SHARED),

@@ -18,7 +18,7 @@ from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.speculative.tslt_tree import TSLT_TREE, TsltTreeCloud, TsltTreeDevice
 from antiphon.methods.verifier import TreeTargets, Verifier
-from support.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
+from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
 
 BOTH = pytest.mark.parametrize("replacement", [False, True], ids=["without", "with"])
 PLAIN = SamplingParams(temperature=1.0)

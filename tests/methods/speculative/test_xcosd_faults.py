@@ -19,12 +19,12 @@ from antiphon.methods import METHODS
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.effects import Finish, Half, Receive, Send
 from antiphon.models.toy import named_toy
+from antiphon.testing.distributions import SHARED, Pair
 from antiphon.testing.lockstep import run_pair
 from antiphon.vocabulary import CommonVocabulary, bits_for, common_vocabulary
 from antiphon.wire import messages as m
 from antiphon.wire.candidates import Candidate, CandidateCodec
 from antiphon.wire.packing import Writer
-from support.distributions import SHARED, Pair
 from support.links import linked, raw_session, request
 
 NAMES = {"xcosd", "xcosd-e", "u-hlm", "cu-hlm", "gr", "tr"}
