@@ -3,17 +3,21 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance
 from antiphon.core.distributions import Logits
 from antiphon.methods.base import Method
-from antiphon.methods.effects import Effect, Emit, Emitted, Finish, Half, Step, drive
+from antiphon.methods.drive import drive, serve
+from antiphon.methods.effects import Emit, Emitted, Half, ServingHalf, Step
 from antiphon.testing.distributions import Distribution, Pair
 from antiphon.testing.enumeration import output_distribution
 from antiphon.transport.frames import next_within
 from antiphon.wire.messages import Message
 from antiphon_lab.links.virtual_time import run_virtual
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -29,15 +33,13 @@ class Times:
 class _Host:
     """One half's model and its end of the link."""
 
-    in_one_go = True
-
     def __init__(self, first: float, further: float, way: float) -> None:
         self.inbox: asyncio.Queue[Message] = asyncio.Queue()
         self.other: _Host
         self.emitted: list[Emitted] = []
         self._costs, self._way, self._charged, self._arrives = (first, further), way, 0.0, 0.0
 
-    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
+    async def compute(self, call: Callable[[], Result]) -> Result:
         self._charged = 0.0
         effect = call()
         await asyncio.sleep(self._charged)
@@ -47,7 +49,7 @@ class _Host:
         self._charged += self._costs[0] + self._costs[1] * (len(step.tokens) - 1)
         return step.run()
 
-    async def send(self, message: Message, to: int) -> None:
+    async def send(self, message: Message, to: int = 0) -> None:
         self._arrives = max(self._arrives + 1e-9, self.now() + self._way)
         asyncio.get_running_loop().call_at(self._arrives, self.other.inbox.put_nowait, message)
 
@@ -61,13 +63,13 @@ class _Host:
         self.emitted += emit.tokens
 
 
-def run_timed(device: Half, cloud: Half, times: Times) -> list[Emitted]:
+def run_timed(device: Half, cloud: ServingHalf, times: Times) -> list[Emitted]:
     """The tokens that the device commits."""
 
     async def run() -> list[Emitted]:
         ours, theirs = _Host(times.draft, 0.0, times.way), _Host(times.verify, times.further, times.way)
         ours.other, theirs.other = theirs, ours
-        await asyncio.gather(drive(device, ours), drive(cloud, theirs))
+        await asyncio.gather(drive(device, ours), serve(cloud, theirs))
         return ours.emitted
 
     return run_virtual(run())

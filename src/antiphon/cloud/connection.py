@@ -15,7 +15,8 @@ from antiphon.config import Timeouts
 from antiphon.core.distributions import Logits
 from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, LinkError, ProtocolError
-from antiphon.methods.effects import Arrived, Effect, Emit, Finish, Step, drive
+from antiphon.methods.drive import serve
+from antiphon.methods.effects import Step
 from antiphon.models.base import Stop, public_name
 from antiphon.transport.frames import Inbox, Transport, next_within
 from antiphon.transport.websocket import header_bytes
@@ -27,7 +28,7 @@ MESSAGES_IN_FLIGHT = 64
 """Messages of one session that may wait to be read, of the bytes of one frame together; a device in lockstep never has more
 than two."""
 
-Forward = TypeVar("Forward")
+Computed = TypeVar("Computed")
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +170,7 @@ class CloudConnection:
         async with self._cloud.answering(opening, self._common, self._records.by_session) as answering:
             await host.send(m.Opened(answering.prompt_tokens))
             host.answering = answering
-            finish = await drive(answering.half, host)
+            finish = await serve(answering.half, host)
         await host.send(host.last_word(finish))
 
     @property
@@ -242,10 +243,6 @@ class _Yielding:
 class SessionHost:
     """One session: its inbox, its costs, and what its cloud half asks for."""
 
-    in_one_go = (
-        False  # whoever takes up an answer of thousands of tokens has hundreds of passes: others get their turns between
-    )
-
     def __init__(self, connection: CloudConnection, session: int) -> None:
         self.session = session
         self.task: asyncio.Task[None] | None = None
@@ -271,7 +268,7 @@ class SessionHost:
         if self._yielding is not None:
             self._yielding.hear(received.message)
 
-    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
+    async def compute(self, call: Callable[[], Computed]) -> Computed:
         """Run a call in the model's thread, when its turn has come."""
         return await self._connection.worker.run(call)
 
@@ -294,7 +291,7 @@ class SessionHost:
         self.compute_ms -= 1000 * unspent
         return logits
 
-    def _counted(self, step: Step, forward: Callable[[], Forward]) -> Forward:
+    def _counted(self, step: Step, forward: Callable[[], Computed]) -> Computed:
         width = len(step.tokens)
         logits, seconds = self._connection.worker.timed(forward, width, step.keep + width)
         self.passes += step.rows > 0
@@ -303,7 +300,7 @@ class SessionHost:
             self.record.add(step)
         return logits
 
-    async def send(self, message: m.Message, to: int = 0) -> None:
+    async def send(self, message: m.Message) -> None:
         """Send to the device half."""
         await self._connection.send(message, self.session)
 
@@ -318,14 +315,6 @@ class SessionHost:
             raise ProtocolError(f"the device was silent for {seconds:g} s, so its session is over", "timeout")
         return message
 
-    async def receive_any(self, within: float | None) -> Arrived | None:
-        """The same: there is one device."""
-        message = await self.receive(within)
-        return None if message is None else Arrived(0, message)
-
     def now(self) -> float:
         """The time in seconds."""
         return asyncio.get_running_loop().time()
-
-    async def emit(self, emit: Emit) -> None:
-        """Nobody reads here."""

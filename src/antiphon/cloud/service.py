@@ -14,7 +14,7 @@ from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, CapacityError, ModelError, UsageError
 from antiphon.methods import METHODS, MIXTURES, PROBES, find
 from antiphon.methods.base import CloudMixing, CloudSide, Method, Transcript
-from antiphon.methods.effects import Half, Step
+from antiphon.methods.effects import ServingHalf, Step
 from antiphon.methods.mixture.cloud import kept_bytes
 from antiphon.methods.mixture.context_budget import fitted
 from antiphon.methods.verifier import Verifier
@@ -38,7 +38,7 @@ class Answering:
     """An answer under way: the cloud half, its prompt's tokens, and whether others were under way at the same time."""
 
     method: Method
-    half: Half
+    half: ServingHalf
     verifier: Verifier
     prompt_tokens: int
     shared: bool = False

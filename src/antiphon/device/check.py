@@ -22,10 +22,10 @@ from antiphon.core.chance import PhiloxChance
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.device.host import drive_session
 from antiphon.errors import UsageError
 from antiphon.methods import find
 from antiphon.methods.base import DeviceSide, Transcript
+from antiphon.methods.drive import exchange
 from antiphon.methods.probe import ProbeDevice, Question
 from antiphon.wire.messages import Closed, Open, Probed
 
@@ -135,7 +135,7 @@ async def _asked(connection: Connection, request: Request, question: Question) -
     room = max(request.max_tokens, len(question.numbers) + 1)
     opening = Open("probe", {}, request.sampling, request.prompt, request.chat, room, seed, ())
     session = await connection.open(opening)
-    await drive_session(half.run(), session)
+    await exchange(half.run(), session)
     closed = await session.closed()
     session.traffic()
     return half.reply, closed

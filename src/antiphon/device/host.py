@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Answer, Piece
 from antiphon.device.connection import DeviceSession, arriving, understood
 from antiphon.engine.worker import Worker
 from antiphon.errors import ProtocolError
-from antiphon.methods.effects import Arrived, Effect, Emit, Finish, Half, Step, drive
+from antiphon.methods.drive import drive
+from antiphon.methods.effects import Arrived, Emit, Finish, Half, Step
 from antiphon.transport.frames import next_within
 from antiphon.wire.messages import Message
+
+Result = TypeVar("Result")
 
 Show = Callable[[Sequence[Piece]], None]
 """Called once a round with the text that it brought, perhaps none yet."""
@@ -23,8 +27,6 @@ class _StopString(Exception):  # noqa: N818 - it is no error
 class Host:
     """Carries out what a device half asks for."""
 
-    in_one_go = True
-
     def __init__(self, worker: Worker, answer: Answer, show: Show) -> None:
         self._worker = worker
         self._answer, self._show = answer, show
@@ -36,17 +38,13 @@ class Host:
         self.inbox = arriving()
         """Where messages of all sessions meet."""
 
-    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
+    async def compute(self, call: Callable[[], Result]) -> Result:
         """Run a call in the model's thread."""
         return await self._worker.run(call)
 
     def step(self, step: Step) -> Logits:
         """Run a pass."""
         return self._worker.timed(step.run, len(step.tokens), step.keep + len(step.tokens))[0]
-
-    async def preemptible(self, step: Step) -> Logits | None:
-        """Run a pass; a device gives none up."""
-        return await self._worker.run(lambda: self.step(step))
 
     async def send(self, message: Message, to: int) -> None:
         """Send to a cloud."""
@@ -81,40 +79,6 @@ class Host:
         if end >= len(self.sessions):
             raise ProtocolError("a method without a cloud half sends and receives nothing")
         return self.sessions[end]
-
-
-class _LinkHost:
-    """Carries out a half that only sends and receives."""
-
-    in_one_go = True
-
-    def __init__(self, session: DeviceSession) -> None:
-        self._session = session
-        self.receive = session.receive
-        self.now = now
-
-    async def send(self, message: Message, to: int) -> None:
-        await self._session.send(message)
-
-    async def receive_any(self, within: float | None) -> Arrived | None:
-        raise ProtocolError("this half has one cloud")
-
-    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
-        return call()
-
-    def step(self, step: Step) -> Logits:
-        raise ProtocolError("this half has no model")
-
-    async def preemptible(self, step: Step) -> Logits | None:
-        raise ProtocolError("this half has no model")
-
-    async def emit(self, emit: Emit) -> None:
-        """Nobody reads here."""
-
-
-async def drive_session(half: Half, session: DeviceSession) -> Finish:
-    """Run a half that needs no model over a session."""
-    return await drive(half, _LinkHost(session))
 
 
 async def run_half(half: Half, host: Host) -> Finish:

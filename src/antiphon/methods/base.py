@@ -8,7 +8,7 @@ from antiphon.config import ChainOptions
 from antiphon.core.chance import Chance, Place
 from antiphon.methods.closed_forms import ClosedForm
 from antiphon.methods.drafter import Drafter
-from antiphon.methods.effects import Finish, Half, Step
+from antiphon.methods.effects import Finish, Half, ServingHalf, Step
 from antiphon.methods.speculative.draft_length import Lengths
 from antiphon.methods.verifier import Verifier
 from antiphon.vocabulary import CommonVocabulary
@@ -141,7 +141,7 @@ class CloudHalf(Protocol):
 
     def __init__(self, side: CloudSide, options: Any) -> None: ...
 
-    def run(self) -> Half:
+    def run(self) -> ServingHalf:
         """Serve the answer."""
         ...
 

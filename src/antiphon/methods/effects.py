@@ -4,11 +4,10 @@ Halves know no socket, clock or thread. The same code runs under enumeration (`t
 (`antiphon.device`, `antiphon.cloud`) and in virtual time.
 """
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from antiphon.core.distributions import Logits
 from antiphon.core.mixture.consult import Effort
@@ -176,129 +175,16 @@ class Finish(StrEnum):
     CANCELLED = "cancelled"
 
 
-Effect: TypeAlias = Step | Send | Receive | ReceiveAny | Now | Emit
+LinkEffect: TypeAlias = Send | Receive
+ServingEffect: TypeAlias = Step | LinkEffect | Now
+Effect: TypeAlias = ServingEffect | ReceiveAny | Emit
+
 Half: TypeAlias = Generator[Effect, Any, Finish]
-
-
-class Host(Protocol):
-    """What carries out effects: a model's thread, a link and a screen, or their stand-ins."""
-
-    @property
-    def in_one_go(self) -> bool:
-        """Whether passes that follow each other are made in one `compute`; not where others wait for the model."""
-        ...
-
-    def compute(self, call: Callable[[], Effect | Finish]) -> Awaitable[Effect | Finish]:
-        """Run a call where models compute, without blocking others."""
-        ...
-
-    def step(self, step: Step) -> Logits:
-        """Run a forward pass; called within `compute`."""
-        ...
-
-    def preemptible(self, step: Step) -> Awaitable[Logits | None]:
-        """Run a forward pass where models compute, or give it up for what it gives way to."""
-        ...
-
-    def send(self, message: Message, to: int) -> Awaitable[None]:
-        """Send to the other half, or to one of several clouds."""
-        ...
-
-    def receive(self, within: float | None) -> Awaitable[Message | None]:
-        """The next message of the other half; None if none came in so many seconds."""
-        ...
-
-    def receive_any(self, within: float | None) -> Awaitable[Arrived | None]:
-        """The next message of any cloud, or what went wrong with one; None if nothing came in so many seconds."""
-        ...
-
-    def now(self) -> float:
-        """The time in seconds."""
-        ...
-
-    def emit(self, emit: Emit) -> Awaitable[None]:
-        """Take committed tokens."""
-        ...
-
-
-async def drive(half: Half, host: Host) -> Finish:
-    """Run a half to its end on `host`.
-
-    From a forward pass to the next effect that is none, the half runs where models compute: one hand-over a round instead
-    of one a pass, and the maths over a whole vocabulary does not block the event loop.
-    """
-    effect = _resume(half, None)
-    while not isinstance(effect, Finish):
-        answer: Message | Arrived | float | None = None
-        match effect:
-            case Step(gives_way=None):
-                effect = await host.compute(partial(_through_steps, half, effect, host))
-                continue
-            case Step():
-                effect = await _preemptible(half, effect, host)
-                continue
-            case Now():
-                answer = host.now()
-            case ReceiveAny(within):
-                answer = await host.receive_any(within)
-            case Emit():
-                await host.emit(effect)
-            case _:
-                effect = await _linked(half, effect, host)
-                continue
-        effect = _resume(half, answer)
-    return effect
-
-
-async def _linked(half: Half, effect: Send | Receive, host: Host) -> Effect | Finish:
-    """Send or receive. What the link raises is raised inside the half: some go on without it."""
-    answer: Message | None = None
-    try:
-        if isinstance(effect, Send):
-            await host.send(effect.message, effect.to)
-        else:
-            answer = await host.receive(effect.within)
-    except AntiphonError as error:
-        return _resume(half, None, error)
-    return _resume(half, answer)
-
-
-async def _preemptible(half: Half, step: Step, host: Host) -> Effect | Finish:
-    """A pass of its own, for what was computed behind one that is given up could not be taken back."""
-    try:
-        logits = await host.preemptible(step)
-    except AntiphonError as error:
-        return _resume(half, None, error)
-    return await host.compute(partial(_on, half, logits, host))
-
-
-def _on(half: Half, logits: Logits | None, host: Host) -> Effect | Finish:
-    return _through_steps(half, _resume(half, logits), host)
-
-
-def _resume(half: Half, answer: Any, error: AntiphonError | None = None) -> Effect | Finish:
-    try:
-        return half.send(answer) if error is None else half.throw(error)
-    except StopIteration as stop:
-        finish: Finish = stop.value
-        return finish
-
-
-def _through_steps(half: Half, effect: Effect | Finish, host: Host) -> Effect | Finish:
-    """Run forward passes until the half asks for something else, or others may have a turn.
-
-    What a pass raises is raised inside the half.
-    """
-    while isinstance(effect, Step) and effect.gives_way is None:
-        try:
-            logits = host.step(effect)
-        except AntiphonError as error:
-            effect = _resume(half, None, error)
-        else:
-            effect = _resume(half, logits)
-        if not host.in_one_go:
-            break
-    return effect
+"""A half of a method under way. Those of a device may ask for everything."""
+ServingHalf: TypeAlias = Generator[ServingEffect, Any, Finish]
+"""A cloud's: nobody reads there, and there is one device."""
+LinkHalf: TypeAlias = Generator[LinkEffect, Any, Finish]
+"""One that needs no model, clock or reader."""
 
 
 def expect(message: Message, kind: type[Any], turn: int | None = None) -> Any:

@@ -18,7 +18,7 @@ from antiphon.core.near_tie import farthest, least_shift
 from antiphon.core.rounding import exactly
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide, Method
-from antiphon.methods.effects import Finish, Half, Now, Receive, Send, Step, expect
+from antiphon.methods.effects import Finish, LinkHalf, Now, Receive, Send, ServingHalf, Step, expect
 from antiphon.methods.replay import deciding, replayed
 from antiphon.methods.verifier import Verifier
 from antiphon.vocabulary import CommonVocabulary
@@ -55,7 +55,7 @@ class ProbeDevice:
     def __init__(self, side: DeviceSide, question: Question) -> None:
         self._common, self._question = side.common, question
 
-    def run(self) -> Half:
+    def run(self) -> LinkHalf:
         """Ask and keep the reply."""
         question, writer, bits = self._question, Writer(), self._common.target_bits
         for number in (*question.candidates, *question.numbers):
@@ -75,7 +75,7 @@ class ProbeCloud:
     def __init__(self, side: CloudSide, options: NoOptions) -> None:
         self._side = side
 
-    def run(self) -> Half:
+    def run(self) -> ServingHalf:
         """Score the continuation by all readings."""
         side, verifier = self._side, self._side.verifier
         yield from verifier.prefill()

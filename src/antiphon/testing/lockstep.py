@@ -3,35 +3,32 @@
 import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any
+from typing import Any, TypeVar
 
 from antiphon.core.distributions import Logits
 from antiphon.errors import LinkError
-from antiphon.methods.effects import Arrived, Effect, Emit, Emitted, Finish, Half, Step, drive
+from antiphon.methods.drive import drive, serve
+from antiphon.methods.effects import Arrived, Emit, Emitted, Finish, Half, ServingHalf, Step
 from antiphon.wire.messages import Message
+
+Result = TypeVar("Result")
 
 
 class _Host:
-    """Carries out one half's effects at once; waiting for a message hands over to the other half."""
-
-    in_one_go = True
+    """Carries out at once what both halves may ask for; waiting for a message hands over to the other half."""
 
     def __init__(self, inbox: deque[Message], outbox: deque[Message]) -> None:
         self._inbox, self._outbox = inbox, outbox
-        self.emitted: list[Emitted] = []
         self.waits = False
         """Whether it waits for a message as long as it takes."""
 
-    async def compute(self, call: Callable[[], Effect | Finish]) -> Effect | Finish:
+    async def compute(self, call: Callable[[], Result]) -> Result:
         return call()
 
     def step(self, step: Step) -> Logits:
         return step.run()
 
-    async def preemptible(self, step: Step) -> Logits | None:
-        return step.run()
-
-    async def send(self, message: Message, to: int) -> None:
+    async def send(self, message: Message, to: int = 0) -> None:
         self._outbox.append(message)
 
     async def receive(self, within: float | None) -> Message | None:
@@ -42,15 +39,30 @@ class _Host:
                 break
         return self._inbox.popleft() if self._inbox else None
 
+    def now(self) -> float:
+        return 0.0
+
+
+class _DeviceHost(_Host):
+    """Has the one cloud, and keeps what is shown."""
+
+    def __init__(self, inbox: deque[Message], outbox: deque[Message]) -> None:
+        super().__init__(inbox, outbox)
+        self.emitted: list[Emitted] = []
+
     async def receive_any(self, within: float | None) -> Arrived | None:
         message = await self.receive(within)
         return None if message is None else Arrived(0, message)
 
-    def now(self) -> float:
-        return 0.0
-
     async def emit(self, emit: Emit) -> None:
         self.emitted += emit.tokens
+
+
+class _CloudHost(_Host):
+    """Has time for every pass."""
+
+    async def preemptible(self, step: Step) -> Logits | None:
+        return step.run()
 
 
 @types.coroutine
@@ -58,15 +70,15 @@ def _pause() -> Generator[None, None, None]:
     yield
 
 
-def run_pair(device: Half, cloud: Half | None) -> list[Emitted]:
+def run_pair(device: Half, cloud: ServingHalf | None) -> list[Emitted]:
     """The tokens that the two halves commit. Raises LinkError if they wait for each other for ever."""
     up: deque[Message] = deque()
     down: deque[Message] = deque()
-    host = _Host(down, up)
-    runs = [(host, drive(device, host))]
+    host = _DeviceHost(down, up)
+    runs: list[tuple[_Host, Coroutine[Any, Any, Finish]]] = [(host, drive(device, host))]
     if cloud is not None:
-        other = _Host(up, down)
-        runs.append((other, drive(cloud, other)))
+        other = _CloudHost(up, down)
+        runs.append((other, serve(cloud, other)))
     try:
         while runs:
             runs = [(one, run) for one, run in runs if _advance(run)]

@@ -19,7 +19,8 @@ from antiphon.device.generate import Device
 from antiphon.device.host import Host
 from antiphon.engine.worker import Worker
 from antiphon.errors import LinkError, ProtocolError
-from antiphon.methods.effects import Finish, Half, Now, Receive, Send, Step, drive
+from antiphon.methods.drive import drive, serve
+from antiphon.methods.effects import Finish, Now, Receive, Send, ServingHalf, Step
 from antiphon.models.toy import ToyModel, named_toy
 from antiphon.testing.distributions import SHARED
 from antiphon.testing.lockstep import run_pair
@@ -255,7 +256,7 @@ def test_an_answer_takes_what_its_passes_and_trips_take() -> None:
 # `Receive(within)` and `Now`, on every host.
 
 
-def asking(seen: list[tuple[str, object]]) -> Half:
+def asking(seen: list[tuple[str, object]]) -> ServingHalf:
     """Asks for what has come already, then for at most a second, then for as long as it takes; computes in between."""
     context = ToyModel(SHARED).open()
     for name, within in (("at once", 0.0), ("soon", 1.0), ("at last", None), ("at once", 0.0), ("soon", 1.0)):
@@ -295,13 +296,13 @@ def cloud_host(idle_seconds: float = 300.0) -> tuple[Any, Callable[[Message], No
     return host, lambda message: host.deliver(Received(1, message))
 
 
-@pytest.mark.parametrize("make", [device_host, cloud_host])
-def test_a_half_waits_as_long_as_it_says(make: Callable[[], tuple[Any, Callable[[Message], None]]]) -> None:
+@pytest.mark.parametrize(("make", "driver"), [(device_host, drive), (cloud_host, serve)])
+def test_a_half_waits_as_long_as_it_says(make: Callable[[], tuple[Any, Callable[[Message], None]]], driver: Any) -> None:
     async def run() -> list[tuple[str, object]]:
         host, take = make()
         seen: list[tuple[str, object]] = []
         deliver(take)
-        await drive(asking(seen), host)
+        await driver(asking(seen), host)
         return seen
 
     assert run_virtual(run()) == EXPECTED
@@ -337,14 +338,14 @@ def test_in_a_pair_the_other_half_gets_to_run_before_nothing_has_come() -> None:
     """In lockstep `within` is one turn of the other half; the clock stands still."""
     log: list[object] = []
 
-    def patient() -> Half:
+    def patient() -> ServingHalf:
         while (message := (yield Receive(0.0))) is None:
             log.append("nothing yet")
         log.append(message)
         log.append((yield Now()))
         return Finish.END
 
-    def slow(context: Any) -> Half:
+    def slow(context: Any) -> ServingHalf:
         for _ in range(2):
             row: Logits = yield Step(context, 0, [0], 1)
             assert row.shape == (1, 3)
@@ -357,13 +358,13 @@ def test_in_a_pair_the_other_half_gets_to_run_before_nothing_has_come() -> None:
 
 
 def test_in_a_pair_a_half_that_only_looks_does_not_hide_a_deadlock() -> None:
-    def looks_then_waits() -> Half:
+    def looks_then_waits() -> ServingHalf:
         for _ in range(3):
             assert (yield Receive(0.0)) is None
         yield Receive()
         return Finish.END
 
-    def waits() -> Half:
+    def waits() -> ServingHalf:
         yield Receive()
         return Finish.END
 
@@ -374,12 +375,12 @@ def test_in_a_pair_a_half_that_only_looks_does_not_hide_a_deadlock() -> None:
 def test_in_a_pair_messages_keep_their_order() -> None:
     got: deque[object] = deque()
 
-    def sends() -> Half:
+    def sends() -> ServingHalf:
         for number in range(5):
             yield Send(Draft(number, 0, b""))
         return Finish.END
 
-    def reads() -> Half:
+    def reads() -> ServingHalf:
         for within in (0.0, None, 0.0, 1.0, None):
             got.append((yield Receive(within)).round)
         return Finish.END

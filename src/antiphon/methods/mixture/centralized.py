@@ -9,7 +9,7 @@ from typing import Any
 
 from antiphon.errors import LinkError
 from antiphon.methods.base import CloudSide, DeviceSide, Method
-from antiphon.methods.effects import Half, Receive, Send, expect
+from antiphon.methods.effects import Half, Receive, Send, ServingHalf, expect
 from antiphon.methods.mixture.cloud import mixing_of
 from antiphon.methods.mixture.options import LONGEST_WAIT, MixtureOptions
 from antiphon.methods.speculative.device_only import DeviceOnly
@@ -44,7 +44,7 @@ class SharingCloud:
     def __init__(self, side: CloudSide, options: MixtureOptions) -> None:
         self._mixing = mixing_of(side)
 
-    def run(self) -> Half:
+    def run(self) -> ServingHalf:
         """Send them, and wait for the device to be done."""
         yield Send(self._mixing.retrieved())
         yield Send(Passages(self._mixing.passages))

@@ -14,7 +14,7 @@ from antiphon.core.mixture.consult import AskAll, AskChunk, AskScores
 from antiphon.core.mixture.scores import SCORES, StepScores, Values
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudMixing, CloudSide
-from antiphon.methods.effects import Half, Receive, Send
+from antiphon.methods.effects import Receive, Send, ServingHalf
 from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.wire.messages import Ask, Evidence, Message, Progress, Realign, Supplement
 from antiphon.wire.scores import ScoreCodec
@@ -60,7 +60,7 @@ class MixtureCloud:
         self._ahead = options.ahead
         self._began = False  # the prompt was read: it is never given up
 
-    def run(self) -> Half:
+    def run(self) -> ServingHalf:
         """Work ahead, answer, follow."""
         yield Send(self._mixing.retrieved())  # the prompt is read with the first step
         while True:

@@ -22,7 +22,7 @@ from antiphon.core.rounding import Quantise, exactly
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide
 from antiphon.methods.drafter import Drafted, Drafter
-from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, ServingHalf, expect
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.draft_length import lengths
 from antiphon.methods.verifier import Targets
@@ -236,7 +236,7 @@ class ChainCloud(Generic[Proposal]):
         common = self.side.common
         return [reader.number(common.target_bits, common.target_size, "the resampled token")] if self.owed else []
 
-    def run(self) -> Half:
+    def run(self) -> ServingHalf:
         """Test and answer, round after round."""
         yield from self.side.verifier.prefill()
         while (finish := self.side.transcript.finish) is None:

@@ -4,7 +4,7 @@ from antiphon.config import NoOptions
 from antiphon.core.rounding import exactly
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
-from antiphon.methods.effects import Emit, Emitted, Half, Kind, Receive, Send, expect
+from antiphon.methods.effects import Emit, Emitted, Half, Kind, Receive, Send, ServingHalf, expect
 from antiphon.wire.messages import Tokens
 from antiphon.wire.packing import Reader, Writer
 
@@ -33,7 +33,7 @@ class CloudOnlyCloud:
     def __init__(self, side: CloudSide, options: NoOptions) -> None:
         self._side = side
 
-    def run(self) -> Half:
+    def run(self) -> ServingHalf:
         """One pass and one message a token."""
         side, transcript = self._side, self._side.transcript
         yield from side.verifier.prefill()

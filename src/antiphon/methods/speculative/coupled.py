@@ -24,7 +24,7 @@ from antiphon.errors import ProtocolError
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.drafter import Drafted
-from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, ServingHalf, expect
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.chain import ChainDevice
 from antiphon.methods.verifier import Targets
@@ -189,7 +189,7 @@ class CoupledCloud:
         self._queue: deque[int] = deque()  # drafts from the transcript's end on
         self._asked = False
 
-    def run(self) -> Half:
+    def run(self) -> ServingHalf:
         """Test what has come, answer, and wait where there is nothing to test."""
         yield from self.side.verifier.prefill()
         while (finish := self.side.transcript.finish) is None:

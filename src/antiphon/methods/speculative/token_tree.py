@@ -20,7 +20,7 @@ from antiphon.core.tree import ROOT, TokenTree
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide
 from antiphon.methods.drafter import Drafter
-from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Receive, Send, expect
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Receive, Send, ServingHalf, expect
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.verifier import TreeTargets
 from antiphon.vocabulary import bits_for
@@ -156,7 +156,7 @@ class TreeCloud:
         """What is tested of a tree that came."""
         return tree
 
-    def run(self) -> Half:
+    def run(self) -> ServingHalf:
         """Test and answer, round after round."""
         side = self.side
         yield from side.verifier.prefill()
