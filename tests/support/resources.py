@@ -57,7 +57,7 @@ def _noted(kind: type, made: list) -> patch:
     original = kind.__init__
 
     def noting(self: object, *arguments: object, **named: object) -> None:
-        made.append(self)
         original(self, *arguments, **named)
+        made.append(self)
 
     return patch.object(kind, "__init__", noting)

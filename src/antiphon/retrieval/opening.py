@@ -2,13 +2,18 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeAlias
 
 from antiphon.errors import UsageError
 from antiphon.retrieval.embedding import Embedder, OnnxEmbedder
 from antiphon.retrieval.index import Index, Renewing
 from antiphon.retrieval.options import SearchOptions
 from antiphon.retrieval.sqlite.index import SqliteIndex
+
+AnyLibrary: TypeAlias = Index | str | os.PathLike[str]
+"""An open index, or where one lies: a file, or `postgresql://USER@HOST/DATABASE`."""
 
 KEY_VARIABLE = "ANTIPHON_LIBRARY_KEY"
 _SERVERS = ("postgresql://", "postgres://")
@@ -37,6 +42,11 @@ def open_library(
     if name.startswith(_SERVERS):
         return _on_server(name, model, options, create, renew)
     return SqliteIndex(Path(os.path.expanduser(name)), key=key, embedder=model, options=options, create=create, renew=renew)
+
+
+def library_of(given: AnyLibrary, opened: ExitStack) -> Index:
+    """The index that is meant; one that is opened for it is closed with `opened`. Raises UsageError."""
+    return opened.enter_context(open_library(os.fspath(given))) if isinstance(given, str | os.PathLike) else given
 
 
 def _on_server(
