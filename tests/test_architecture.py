@@ -168,7 +168,7 @@ from antiphon.device.check import check
 from antiphon.errors import RemoteError, UsageError
 from antiphon.methods import METHODS
 from antiphon.methods.speculative.sharpened import SharpenedOptions
-from support.distributions import LARGE, SMALL, Pair, distance, method_distribution, target_distribution
+from antiphon.testing.distributions import LARGE, SMALL, Pair, distance, method_distribution, target_distribution
 from support.links import linked, raw_session
 
 pair, sampling, method = Pair(SMALL, LARGE), SamplingParams(temperature=1.0), METHODS["sharpened"]

@@ -11,7 +11,7 @@ from antiphon.config import ChainOptions, Request, SamplingParams
 from antiphon.device.check import check
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from support.links import linked
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,7 +27,7 @@ def test_the_new_method_of_the_guide_is_exact_and_runs_over_a_socket() -> None:
     assert len([line for line in method.splitlines() if line.strip()]) <= 40
     exec(method, names)
     exec(proof, names)
-    methods = {**METHODS, "point": names["POINT"]}
+    methods = {**WITHOUT_DOCUMENTS, "point": names["POINT"]}
 
     async def test(device: Device, connection: Connection) -> None:
         asked = Request("the ", "point", ChainOptions(3), SamplingParams(temperature=0), max_tokens=30)

@@ -472,7 +472,7 @@ NOBODY = ("--cloud", "ws://127.0.0.1:1")
         ((*HERE, *NOBODY, "--cloud", "ws://127.0.0.1:2", "--method", "dragon", "x"), "dragon works with one cloud, not with 2"),
         (
             (*HERE, *NOBODY, "--method", "dssd", "x"),
-            "dssd reads no documents: `antiphon generate` runs it; ask has crcg, drcg, ",
+            "dssd reads no documents: `antiphon generate` runs it; ask has crcg, dragon, ",
         ),
         ((*HERE, *NOBODY, "--method", "magic", "x"), "there is no method 'magic': use one of concord, "),
         ((*HERE, *NOBODY, "--disclosure", "all", "x"), "disclosure must be ids or push, not 'all'"),

@@ -13,6 +13,7 @@ import pytest
 
 from antiphon.cli import main
 from antiphon_lab.cli import main as laboratory
+from support.libraries import serving_command
 
 COMMAND = [sys.executable, "-m", "antiphon"]
 
@@ -41,6 +42,19 @@ def run(*arguments: str, monkeypatch: pytest.MonkeyPatch, main: Callable[[], Non
     except SystemExit as end:
         return int(end.code or 0)
     return 0
+
+
+def test_baselines_are_served_with_a_flag_only(
+    cloud: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("generate", "--model", "toy-device", "--method", "gr", "--max-tokens", "4", "the ")
+    assert run(*asked, "--cloud", cloud, monkeypatch=monkeypatch) == 2
+    complaint = capsys.readouterr().err
+    assert (
+        complaint == "antiphon: gr is a baseline, which a cloud offers where it was started with `antiphon serve --baselines`\n"
+    )
+    with serving_command("--model", "toy-cloud", "--baselines") as (url, _):
+        assert run(*asked, "--cloud", url, monkeypatch=monkeypatch) == 0
 
 
 def test_ctrl_c_says_so_on_a_line_of_its_own() -> None:

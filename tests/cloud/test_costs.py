@@ -16,7 +16,7 @@ from antiphon.device.connection import Connection, DeviceSession
 from antiphon.device.generate import Device
 from antiphon.engine.worker import Worker
 from antiphon.errors import CapacityError, ProtocolError, RemoteError, UsageError
-from antiphon.methods import MIXTURES
+from antiphon.methods import WITH_DOCUMENTS
 from antiphon.methods.effects import Step
 from antiphon.methods.mixture.cloud import STEP_BYTES, MixtureCloud, kept_bytes
 from antiphon.methods.mixture.options import MixtureOptions
@@ -102,7 +102,7 @@ def test_what_a_session_of_evidence_keeps_is_what_it_is_charged() -> None:
     assert scores.codes.nbytes + scores._left.nbytes == size * STEP_BYTES
     assert kept_bytes(MixtureCloud, options(64), 400, size) == 73 * size * STEP_BYTES
     assert kept_bytes(MixtureCloud, options(64), 10, size) == 19 * size * STEP_BYTES
-    for name, method in MIXTURES.items():
+    for name, method in WITH_DOCUMENTS.items():
         asks = name.startswith("concord") and name != "concord-nocomm"
         assert (kept_bytes(method.cloud, options(64), 400, size) > 0) == asks, name
 

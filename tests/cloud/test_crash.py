@@ -12,7 +12,7 @@ from antiphon.config import NoOptions
 from antiphon.device.connection import Connection, DeviceSession
 from antiphon.device.generate import Device
 from antiphon.errors import RemoteError
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import Half, Receive, Send
 from antiphon.methods.speculative.cloud_only import CLOUD, CloudOnlyCloud, CloudOnlyDevice
@@ -76,7 +76,7 @@ FAULTS: list[Callable[[], object]] = [attribute, division, key, memory]
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("place", PLACES)
 def test_one_session_fails_and_the_others_go_on(place: str, fault: Any, caplog: pytest.LogCaptureFixture) -> None:
-    methods = {**METHODS, "broken": replace(CLOUD, name="broken", cloud=broken_at(place, fault))}
+    methods = {**WITHOUT_DOCUMENTS, "broken": replace(CLOUD, name="broken", cloud=broken_at(place, fault))}
 
     async def test(device: Device, connection: Connection) -> None:
         beside = asyncio.create_task(device.generate(request("dssd", tokens=40), connection))
@@ -108,7 +108,7 @@ def _codes(trace: Any) -> Any:
 
 def test_a_session_that_fails_frees_its_room() -> None:
     """Twenty on a connection that has room for eight, in a context that has room for few."""
-    methods = {**METHODS, "broken": replace(CLOUD, name="broken", cloud=broken_at("sent", division))}
+    methods = {**WITHOUT_DOCUMENTS, "broken": replace(CLOUD, name="broken", cloud=broken_at("sent", division))}
 
     async def test(device: Device, connection: Connection) -> None:
         for _ in range(20):
@@ -122,7 +122,7 @@ def test_a_session_that_fails_frees_its_room() -> None:
 
 def test_cancelling_a_session_that_fails() -> None:
     """Whichever comes first, it is over, and the connection lives."""
-    methods = {**METHODS, "broken": replace(CLOUD, name="broken", cloud=broken_at("sent", division))}
+    methods = {**WITHOUT_DOCUMENTS, "broken": replace(CLOUD, name="broken", cloud=broken_at("sent", division))}
 
     async def test(device: Device, connection: Connection) -> None:
         for turns in range(12):
@@ -156,7 +156,7 @@ class PlainCloud(CloudOnlyCloud):
 
 def test_options_of_a_method_need_not_name_a_draft_length() -> None:
     """A method of one's own: it drafts nothing, as far as anybody can know, and is answered as any other."""
-    methods = {**METHODS, "plain": Method("plain", "", True, Plain, PlainCloud, drafts=False, options=Loudness)}
+    methods = {**WITHOUT_DOCUMENTS, "plain": Method("plain", "", True, Plain, PlainCloud, drafts=False, options=Loudness)}
 
     async def test(device: Device, connection: Connection) -> None:
         asked = request("cloud")

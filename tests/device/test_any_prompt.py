@@ -11,7 +11,7 @@ from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.errors import UsageError
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.models.base import Model
 from antiphon.models.toy import END, ToyModel, named_toy, toy_pieces
 from support.links import between
@@ -138,7 +138,7 @@ def test_the_cloud_itself_drafts_as_far_as_its_room_goes() -> None:
     assert found.answer.kinds["accepted"] > TOKENS // 2
 
 
-@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.cloud is not None])
+@pytest.mark.parametrize("name", [name for name, method in WITHOUT_DOCUMENTS.items() if method.cloud is not None])
 def test_a_prompt_that_is_too_long_for_the_cloud_is_refused_by_every_method_alike(name: str) -> None:
     request = replace(asked("chain"), method=name, options=None)
     with pytest.raises(Exception, match="the prompt has 24 tokens, but with this max-tokens at most") as refusal:

@@ -20,7 +20,7 @@ from antiphon.device.answer import Result
 from antiphon.device.check import Check, Finding, check, judged, probe
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudHalf, CloudSide
 from antiphon.methods.probe import Question
 from antiphon.methods.verifier import Targets, TreeTargets, Verifier
@@ -212,7 +212,7 @@ def test_drafts_that_no_penalty_sees_are_a_fault(method: str, monkeypatch: pytes
 
 @pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
 def test_a_cloud_that_draws_its_own_noise_is_at_fault(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    half: Any = METHODS[method].cloud
+    half: Any = WITHOUT_DOCUMENTS[method].cloud
     plain = half.__init__
 
     def with_own_noise(self: CloudHalf, side: CloudSide, options: object) -> None:

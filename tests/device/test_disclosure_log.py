@@ -21,6 +21,7 @@ from antiphon.device.answer import Result
 from antiphon.device.assembly import MixingConfig, mixing
 from antiphon.device.disclosure_log import DisclosureLog, Shown, disclosure_log
 from antiphon.errors import UsageError
+from antiphon.methods import ALL_METHODS
 from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.retrieval.opening import open_library
 from antiphon.transport.websocket import header_bytes
@@ -38,7 +39,7 @@ ASKING = {"bound": "global", "first": 1, "gate": float("inf")}
 async def relayed(seed: int, library: Path, heard: list[bytes]) -> AsyncIterator[str]:
     """A served toy behind a relay that keeps every frame of the device."""
     with open_library(str(library)) as index:
-        cloud = Cloud(toy(seed), library=index)
+        cloud = Cloud(toy(seed), methods=ALL_METHODS, library=index)
         try:
             async with serving(cloud, ServeConfig(port=0)) as url:
 

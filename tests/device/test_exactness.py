@@ -8,7 +8,7 @@ import pytest
 
 from antiphon.config import Request
 from antiphon.errors import UsageError
-from antiphon.methods import METHODS, MIXTURES
+from antiphon.methods import WITH_DOCUMENTS, WITHOUT_DOCUMENTS
 from antiphon.methods.effects import Half, Kind
 from antiphon.methods.mixture.cloud import MixtureCloud
 from support.links import linked
@@ -16,10 +16,10 @@ from support.links import request as generated
 from support.mixtures import Told, World, answer, dense_answer, question, world
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", WITHOUT_DOCUMENTS)
 def test_an_answer_that_is_not_mixed_is_what_its_method_is(name: str) -> None:
     result = linked(lambda device, connection: device.generate(generated(name, tokens=4), connection))
-    assert result.as_json()["exact"] == METHODS[name].exact
+    assert result.as_json()["exact"] == WITHOUT_DOCUMENTS[name].exact
 
 
 def exact_of(there: World, request: Request, told: Told | None = None) -> bool:
@@ -94,7 +94,7 @@ def test_an_answer_that_lost_a_cloud_is_not_exact(name: str) -> None:
 def test_an_answer_that_lost_one_of_two_clouds_is_not_exact(name: str, end: int) -> None:
     """No token is local, for the other one was heard; but the mixture is of fewer ends than were asked."""
 
-    class Refusing(MIXTURES[name].cloud):  # type: ignore[misc,name-defined]
+    class Refusing(WITH_DOCUMENTS[name].cloud):  # type: ignore[misc,name-defined]
         def run(self) -> Half:
             raise UsageError("not today")
             yield
@@ -112,7 +112,7 @@ def test_an_answer_that_lost_one_of_two_clouds_is_not_exact(name: str, end: int)
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_dragon_without_its_cloud_is_not_exact(temperature: float) -> None:
-    class Gone(MIXTURES["dragon"].cloud):  # type: ignore[misc,name-defined]
+    class Gone(WITH_DOCUMENTS["dragon"].cloud):  # type: ignore[misc,name-defined]
         def _may_step(self) -> bool:
             return len(self._line) < 3 and bool(super()._may_step())
 

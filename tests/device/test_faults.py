@@ -11,7 +11,7 @@ import pytest
 from antiphon.config import SplitOptions
 from antiphon.core.distributions import Probs
 from antiphon.errors import ProtocolError
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.effects import Finish, Half, Receive, Send
 from antiphon.methods.speculative.chain import Proposed
@@ -58,8 +58,8 @@ def replies(make: Callable[[m.Draft], m.Message]) -> type:
     ],
 )
 def test_a_cloud_that_breaks_the_protocol(cloud: type, sentence: str) -> None:
-    broken = {**METHODS, "dsd": Method("dsd", "", True, DssdDevice, cloud, options=SplitOptions)}
-    device_side = {**METHODS, "dsd": Method("dsd", "", True, DssdDevice, DssdCloud, options=SplitOptions)}
+    broken = {**WITHOUT_DOCUMENTS, "dsd": Method("dsd", "", True, DssdDevice, cloud, options=SplitOptions)}
+    device_side = {**WITHOUT_DOCUMENTS, "dsd": Method("dsd", "", True, DssdDevice, DssdCloud, options=SplitOptions)}
 
     async def run() -> None:
         async with toy_cloud(methods=broken) as url, toy_device(url, methods=device_side) as (device, connection):

@@ -16,7 +16,7 @@ from antiphon.device.answer import Answer, Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.device.text import bytes_of
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import Method
 from antiphon.methods.effects import Emit, Emitted, Kind
 from antiphon.methods.outcome import Outcome
@@ -101,7 +101,9 @@ def counting(method: Method, counts: Counts) -> Method:
 
 
 def asked(name: str, **more: Any) -> Request:
-    options = METHODS[name].options_from({"draft_length": 3, "candidates": 2, "expansion": "3,2", **more.pop("options", {})})
+    options = WITHOUT_DOCUMENTS[name].options_from(
+        {"draft_length": 3, "candidates": 2, "expansion": "3,2", **more.pop("options", {})}
+    )
     return replace(request(name, **{"tokens": 30, **more}), options=options)
 
 
@@ -115,7 +117,9 @@ def told(what: Request, *cuts: Cut) -> tuple[Result, Counts, Network]:
         return await device.generate(what, connection)
 
     links: list[Network] = []
-    result = broken(test, methods={**METHODS, what.method: counting(METHODS[what.method], counts)}, models=lambda: TOYS)
+    result = broken(
+        test, methods={**WITHOUT_DOCUMENTS, what.method: counting(WITHOUT_DOCUMENTS[what.method], counts)}, models=lambda: TOYS
+    )
     return result, counts, links[0]
 
 

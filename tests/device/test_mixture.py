@@ -20,7 +20,7 @@ from antiphon.core.distributions import process
 from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
 from antiphon.errors import AntiphonError, CapacityError, LinkError, ProtocolError, UsageError
-from antiphon.methods import MIXTURES
+from antiphon.methods import ALL_METHODS, WITH_DOCUMENTS
 from antiphon.methods.effects import Half, Kind, Receive, Send
 from antiphon.models.chat import prompt_ids
 from antiphon.retrieval.context import context
@@ -53,7 +53,7 @@ from support.mixtures import (
     world,
 )
 
-WITH_A_CLOUD = [name for name, method in MIXTURES.items() if method.cloud is not None]
+WITH_A_CLOUD = [name for name, method in WITH_DOCUMENTS.items() if method.cloud is not None]
 
 
 def refused(there: World, request: Any, kind: type[AntiphonError] = UsageError) -> str:
@@ -107,7 +107,7 @@ def test_one_cloud_of_two_that_does_not_fit_is_enough() -> None:
     assert "both ends must score passages alike" in refused(there, question())
 
 
-@pytest.mark.parametrize("name", MIXTURES)
+@pytest.mark.parametrize("name", WITH_DOCUMENTS)
 def test_a_device_without_a_library(name: str) -> None:
     there = world(3)
     there.device = End(there.device.model, None)
@@ -166,7 +166,7 @@ def test_a_second_cloud_that_is_gone_leaves_no_session_with_the_first() -> None:
     virtually(run())
 
 
-@pytest.mark.parametrize("name", MIXTURES)
+@pytest.mark.parametrize("name", WITH_DOCUMENTS)
 def test_passages_that_do_not_fit_make_no_answer_fail(name: str) -> None:
     there = world(3, end=-99.0)
     there.device.model.context_length = 60
@@ -177,7 +177,7 @@ def test_passages_that_do_not_fit_make_no_answer_fail(name: str) -> None:
 
 
 @pytest.mark.parametrize("cells", [3, 30])
-@pytest.mark.parametrize("name", MIXTURES)
+@pytest.mark.parametrize("name", WITH_DOCUMENTS)
 def test_a_context_that_is_too_small_says_so(name: str, cells: int) -> None:
     """The prompt alone does not fit, or the answer does not."""
     there = world(3, end=-99.0)
@@ -398,7 +398,7 @@ def libraries(tmp_path: Path) -> Iterator[list[Index]]:
 
 @asynccontextmanager
 async def in_memory(libraries: list[Index]) -> AsyncIterator[tuple[Device, Connection]]:
-    cloud, device = Cloud(Reader(1), library=libraries[1]), Device(Reader(2), library=libraries[0])
+    cloud, device = Cloud(Reader(1), methods=ALL_METHODS, library=libraries[1]), Device(Reader(2), library=libraries[0])
     device_end, cloud_end = memory_pair()
     task = asyncio.create_task(CloudConnection(cloud, cloud_end).serve())
 
@@ -418,7 +418,7 @@ async def in_memory(libraries: list[Index]) -> AsyncIterator[tuple[Device, Conne
 
 @asynccontextmanager
 async def over_a_socket(libraries: list[Index]) -> AsyncIterator[tuple[Device, Connection]]:
-    cloud, device = Cloud(Reader(1), library=libraries[1]), Device(Reader(2), library=libraries[0])
+    cloud, device = Cloud(Reader(1), methods=ALL_METHODS, library=libraries[1]), Device(Reader(2), library=libraries[0])
     async with serving(cloud, ServeConfig(port=0)) as url:
         connection = await connect(url, device.model, device.worker)
         try:
@@ -436,7 +436,7 @@ def test_every_method_runs_in_real_time_on_real_libraries(libraries: list[Index]
     async def run() -> dict[str, list[int]]:
         found = {}
         async with linked(libraries) as (device, connection):
-            for name, method in MIXTURES.items():
+            for name, method in WITH_DOCUMENTS.items():
                 request = question(name, prompt="the cat", tokens=12)
                 result = await device.generate(request, connection if method.cloud else None)
                 assert result.tokens == 12 or result.finish_reason == "end"

@@ -20,7 +20,7 @@ from antiphon.device.answer import Result
 from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
 from antiphon.errors import AntiphonError, LinkError, ProtocolError, RemoteError
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Finish, Half
 from antiphon.methods.speculative.cloud_only import CLOUD, CloudOnlyCloud
@@ -36,7 +36,7 @@ from support.broken_links import Cut, End, Network, boundaries, broken, random_d
 from support.links import linked, raw_session, request
 
 TOYS = named_toy("toy-device"), named_toy("toy-cloud")
-WITH_CLOUD = [name for name, method in METHODS.items() if method.cloud is not None]
+WITH_CLOUD = [name for name, method in WITHOUT_DOCUMENTS.items() if method.cloud is not None]
 RATIO = ["dsd", "tslt", "tslt-tree", "dssd", "xcosd", "xcosd-e"]
 HANDSHAKE = 4
 """Frames of a handshake with a cloud that knows the common vocabulary: Hello, Welcome, Common, CommonReady."""
@@ -44,7 +44,9 @@ HANDSHAKE = 4
 
 def asked(name: str, **more: Any) -> Request:
     """A request with options that leave nothing to the clock."""
-    options = METHODS[name].options_from({"draft_length": 3, "candidates": 2, "expansion": "2,2", **more.pop("options", {})})
+    options = WITHOUT_DOCUMENTS[name].options_from(
+        {"draft_length": 3, "candidates": 2, "expansion": "2,2", **more.pop("options", {})}
+    )
     return replace(request(name, **{"tokens": 10, **more}), options=options)
 
 
@@ -171,7 +173,9 @@ def test_automatic_lengths_go_on_with_what_they_learned(name: str, monkeypatch: 
 @pytest.mark.parametrize("name", RATIO)
 def test_the_very_text_with_default_options(name: str) -> None:
     """Also where the cloud chooses how many candidates come, and where candidates are dearer than a distribution or not."""
-    for seed, options in enumerate([METHODS[name].options_from({"draft_length": 3, "precision": bits}) for bits in (16, 32)]):
+    for seed, options in enumerate(
+        [WITHOUT_DOCUMENTS[name].options_from({"draft_length": 3, "precision": bits}) for bits in (16, 32)]
+    ):
         what = replace(request(name, tokens=12, seed=seed), options=options)
         whole, network = written(what)
         for cut in boundaries(frames(network)):
@@ -424,7 +428,7 @@ def another(model: ToyModel) -> Callable[[Network], None]:
     """The cloud is another one from the next dial on."""
 
     def prepare(network: Network) -> None:
-        cloud = Cloud(model, None, METHODS, VirtualWorker(verify_cost))
+        cloud = Cloud(model, None, WITHOUT_DOCUMENTS, VirtualWorker(verify_cost))
         network.cloud = lambda: cloud
 
     return prepare
@@ -498,7 +502,7 @@ def test_a_cloud_that_fails_at_this_answer_is_not_asked_for_ever() -> None:
             await device.generate(asked("cloud"), connection)
         return network.dials
 
-    assert broken(test, methods={**METHODS, "cloud": replace(CLOUD, cloud=Failing)}) == 1
+    assert broken(test, methods={**WITHOUT_DOCUMENTS, "cloud": replace(CLOUD, cloud=Failing)}) == 1
 
 
 def test_a_cloud_that_is_silent_when_it_comes_back_is_given_up() -> None:

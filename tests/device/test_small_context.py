@@ -9,12 +9,12 @@ from antiphon.config import Request
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
 from support.broken_links import Cut, Network, broken
 from support.links import request
 
-DRAFTING = [name for name, method in METHODS.items() if method.drafts and method.cloud is not None]
+DRAFTING = [name for name, method in WITHOUT_DOCUMENTS.items() if method.drafts and method.cloud is not None]
 TOKENS = 20
 
 
@@ -23,7 +23,7 @@ def small(room: int) -> ToyModel:
 
 
 def asked(name: str) -> Request:
-    options = METHODS[name].options_from({"draft_length": 3, "expansion": "2,2"})
+    options = WITHOUT_DOCUMENTS[name].options_from({"draft_length": 3, "expansion": "2,2"})
     return replace(request(name, tokens=TOKENS, temperature=0.0), options=options)
 
 

@@ -14,7 +14,7 @@ from antiphon.device.connection import Connection, connect
 from antiphon.device.doctor import examine
 from antiphon.device.generate import Device
 from antiphon.errors import LinkError, UsageError
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.models.toy import named_toy
 from support.links import linked, request, toy_cloud, toy_device
 
@@ -276,7 +276,7 @@ def test_a_web_server_that_is_no_cloud() -> None:
 
 
 def test_every_method_has_its_options() -> None:
-    assert {name: method.options.__name__ for name, method in METHODS.items()} == {
+    assert {name: method.options.__name__ for name, method in WITHOUT_DOCUMENTS.items()} == {
         "cloud": "NoOptions",
         "device": "NoOptions",
         "dsd": "ChainOptions",

@@ -15,7 +15,7 @@ import pytest
 from antiphon.config import SamplingParams
 from antiphon.core.resampling import CandidateCount, quantise_lumped
 from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.speculative.draft_length import Auto
@@ -87,7 +87,7 @@ def decoded(name: str, pair: Pair) -> Quantise:
 def error(
     name: str, pair: Pair, spite: str, tokens: int, sampling: SamplingParams = NARROW, cuts: int = 2, **given: Any
 ) -> float:
-    method = METHODS[name]
+    method = WITHOUT_DOCUMENTS[name]
     options = method.options_from({**FEW, "precision": 32, **given})
     distribution = broken_distribution(pair, method, options, sampling, tokens, spiteful(spite, cuts))
     assert sum(distribution.values()) == pytest.approx(1, abs=1e-12)
@@ -165,7 +165,7 @@ def test_candidates_and_the_fall_back_are_chosen_as_before(spite: str, monkeypat
 
 def forgetting(name: str, what: str) -> Method:
     """A method whose device half finds nothing of this kind that was left to it."""
-    right = METHODS[name]
+    right = WITHOUT_DOCUMENTS[name]
 
     def device(side: DeviceSide, options: object) -> object:
         setattr(side.memory, what, None)
@@ -177,24 +177,24 @@ def forgetting(name: str, what: str) -> Method:
 @pytest.mark.parametrize("name", ["dsd", "tslt", "dssd", "xcosd"])
 def test_a_round_that_is_divided_anew_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antiphon.methods.speculative.draft_length.Auto", Capricious)
-    monkeypatch.setitem(METHODS, name, forgetting(name, "round"))
+    monkeypatch.setitem(WITHOUT_DOCUMENTS, name, forgetting(name, "round"))
     assert max(error(name, Pair(SHARED, SHARED, seed=3), spite, 4, draft_length=0) for spite in ("rejections", "odd")) > 1e-3
 
 
 def test_lengths_that_are_learned_anew_with_every_link_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the releases before: with the real rule, one round more or less of experience is another length."""
-    right = METHODS["dssd"]
+    right = WITHOUT_DOCUMENTS["dssd"]
 
     def device(side: DeviceSide, options: object) -> object:
         side.memory.round = side.memory.lengths = None
         return right.device(side, options)
 
-    monkeypatch.setitem(METHODS, "dssd", replace(right, device=device))
+    monkeypatch.setitem(WITHOUT_DOCUMENTS, "dssd", replace(right, device=device))
     assert error("dssd", Pair(LETTERS, LETTERS, seed=2), "second round", 5, cuts=1, draft_length=0) > 1e-3
 
 
 def test_an_estimate_that_is_begun_anew_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CandidateCount, "best", swaying)
-    monkeypatch.setitem(METHODS, "xcosd-e", forgetting("xcosd-e", "learned"))
+    monkeypatch.setitem(WITHOUT_DOCUMENTS, "xcosd-e", forgetting("xcosd-e", "learned"))
     with pytest.raises(RuntimeError, match="two draws share one key"):  # a candidate's test, and the fall-back in its place
         error("xcosd-e", Pair(LETTERS, LETTERS, seed=2), "supplements", 3, PLAIN, **AUTOMATIC)

@@ -16,7 +16,7 @@ import pytest
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance, PhiloxChance, PhiloxStream, Place, Race, Role
 from antiphon.core.distributions import Ids
-from antiphon.methods import METHODS, MIXTURES
+from antiphon.methods import WITH_DOCUMENTS, WITHOUT_DOCUMENTS
 from antiphon.methods.effects import Kind
 from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.testing.distributions import CutError, Distribution, Pair, breaking
@@ -81,17 +81,17 @@ class Writer:
 
     def __init__(self, name: str, given: Mapping[str, object], tokens: int = TOKENS, models: Pair | None = None) -> None:
         self.name, self.given, self.tokens = name, given, tokens
-        options = MixtureOptions if name in MIXTURES else METHODS[name].options_from
-        self.options: Any = options(**given) if name in MIXTURES else options({"draft_length": 2, **given})
-        self.models = models or pair(alike=name in MIXTURES)
+        options = MixtureOptions if name in WITH_DOCUMENTS else WITHOUT_DOCUMENTS[name].options_from
+        self.options: Any = options(**given) if name in WITH_DOCUMENTS else options({"draft_length": 2, **given})
+        self.models = models or pair(alike=name in WITH_DOCUMENTS)
         self.sampling = SAMPLING if tokens == TOKENS else endless(self.models)
 
     def write(self, device: Chance, cloud: Chance) -> Numbers:
-        if self.name in MIXTURES:
+        if self.name in WITH_DOCUMENTS:
             told = emitted(self.name, self.models, self.options, self.sampling, MASSES, self.tokens, device, cloud)
             assert not any(token.kind is Kind.LOCAL for token in told)
             return tuple(token.number for token in told)
-        method, sides = METHODS[self.name], self.models.sides(self.tokens, self.sampling, device)
+        method, sides = WITHOUT_DOCUMENTS[self.name], self.models.sides(self.tokens, self.sampling, device)
         sides[1].chance = cloud
         assert method.cloud is not None
         run_pair(method.device(sides[0], self.options).run(), method.cloud(sides[1], self.options).run())
@@ -102,7 +102,7 @@ class Writer:
 
     @property
     def distribution(self) -> Distribution:
-        if self.name in MIXTURES:
+        if self.name in WITH_DOCUMENTS:
             return mixture(self.models, SAMPLING, MASSES, self.tokens)
         return expected(self.name, self.given, self.models)
 
@@ -198,12 +198,12 @@ def test_a_draw_beyond_the_tokens_of_a_round_is_never_made_again() -> None:
 @pytest.mark.parametrize("name", ["dsd", "tslt-tree", "dssd", "xcosd-e"])
 def test_a_round_that_is_cut_draws_the_same_again(name: str) -> None:
     """Over a link that breaks under every other verdict the ends draw nothing that they would not draw anyway."""
-    options = METHODS[name].options_from({"draft_length": 2, **CANDIDATES, **TREE})
+    options = WITHOUT_DOCUMENTS[name].options_from({"draft_length": 2, **CANDIDATES, **TREE})
 
     def drawn(every: int) -> tuple[Numbers, list[Record]]:
         records = [Record(), Record()]
         ends = [Recording(PhiloxChance(5), record) for record in records]
-        models, method, verdicts = pair(), METHODS[name], count(1)
+        models, method, verdicts = pair(), WITHOUT_DOCUMENTS[name], count(1)
         sampling = endless(models)
         device, cloud = models.sides(10, sampling, ends[0])
         cloud.chance = ends[1]
@@ -277,9 +277,9 @@ def test_the_distribution_of_three_tokens(name: str, given: dict[str, object]) -
 @pytest.mark.parametrize(("name", "given"), {**STREAMS, **RACES}.values(), ids={**STREAMS, **RACES})
 def test_the_distribution_of_more_answers(name: str, given: dict[str, object]) -> None:
     """Of every exact method, and of a larger pair too: more cells, smaller faults."""
-    if (name in METHODS and not METHODS[name].exact) or given.get("packing"):
+    if (name in WITHOUT_DOCUMENTS and not WITHOUT_DOCUMENTS[name].exact) or given.get("packing"):
         pytest.skip("another distribution than the target's")
-    for models in (None, large_pair()) if name in METHODS else (None,):
+    for models in (None, large_pair()) if name in WITHOUT_DOCUMENTS else (None,):
         writer = Writer(name, given, models=models)
         assert p_value(writer.sampled(8_000, alike), writer.distribution) > 1e-3
 

@@ -4,7 +4,7 @@ import pytest
 
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import Transcript
 from antiphon.methods.effects import Finish, Half
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair
@@ -45,10 +45,10 @@ def test_a_finished_answer_takes_no_more() -> None:
 
 
 @pytest.mark.parametrize("pieces", [(SHARED, SHARED), (SMALL, LARGE)], ids=["shared", "different"])
-@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.cloud is not None])
+@pytest.mark.parametrize("name", [name for name, method in WITHOUT_DOCUMENTS.items() if method.cloud is not None])
 def test_both_halves_of_every_method_know_why(name: str, pieces: tuple) -> None:
     """On every branch: what ends with an end of sequence was ended by it, at whatever length."""
-    pair, method, sampling = Pair(*pieces, seed=3), METHODS[name], SamplingParams(temperature=1.0)
+    pair, method, sampling = Pair(*pieces, seed=3), WITHOUT_DOCUMENTS[name], SamplingParams(temperature=1.0)
     options, finished = method.options_from(FEW), []
 
     def noting(half: Half) -> Half:

@@ -15,7 +15,7 @@ from antiphon.core.mixture.scores import ZERO, Report
 from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
 from antiphon.errors import AntiphonError, ModelError, ProtocolError
-from antiphon.methods import METHODS, MIXTURES
+from antiphon.methods import WITH_DOCUMENTS, WITHOUT_DOCUMENTS
 from antiphon.methods.base import DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Half, Kind, Send
@@ -54,7 +54,7 @@ def losses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def spoilt(name: str, which: str, after: int) -> type:
     """A cloud half whose scores, after so many steps, are all 0, or 0 for its draft."""
 
-    class Spoilt(MIXTURES[name].cloud):  # type: ignore[misc,name-defined]
+    class Spoilt(WITH_DOCUMENTS[name].cloud):  # type: ignore[misc,name-defined]
         told = 0
 
         def _evidence(self, scores: Any, draft: int) -> bytes:
@@ -215,7 +215,7 @@ def test_evidence_beyond_the_answer_s_longest_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["concord", "dragon", "concord-nosystem"])
 def test_a_cloud_that_goes_on_beyond_the_answer(name: str, losses: list[str]) -> None:
-    class Beyond(MIXTURES[name].cloud):  # type: ignore[misc,name-defined]
+    class Beyond(WITH_DOCUMENTS[name].cloud):  # type: ignore[misc,name-defined]
         def run(self) -> Half:
             self._limit += 8
             return super().run()
@@ -261,7 +261,7 @@ def rounded(name: str, pair: Pair) -> Quantise:
 @pytest.mark.parametrize("name", ["dsd", "tslt", "dssd", "xcosd", "xcosd-e", "coupled"])
 def test_what_follows_an_accepted_end_is_dropped(name: str, pieces: tuple[Any, Any]) -> None:
     """The joint distribution is the target's; no half commits anything behind an end (`Transcript` would raise)."""
-    pair, method = Pair(*pieces, seed=3), past_the_end(METHODS[name])
+    pair, method = Pair(*pieces, seed=3), past_the_end(WITHOUT_DOCUMENTS[name])
     options = method.options_from({**FEW, "draft_length": 2})
     tokens = 2 if name == "xcosd-e" else 3
     distribution = method_distribution(pair, method, options, PLAIN, tokens)
@@ -305,7 +305,7 @@ def blind_pair(kind: type[ToyModel]) -> Pair:
 def test_a_device_without_a_finite_logit_costs_acceptance_only(
     name: str, kind: type[ToyModel], sampling: SamplingParams
 ) -> None:
-    pair, method = blind_pair(kind), METHODS[name]
+    pair, method = blind_pair(kind), WITHOUT_DOCUMENTS[name]
     distribution = method_distribution(
         pair, method, method.options_from({**FEW, "draft_length": 1, "expansion": "2"}), sampling, 2
     )
@@ -314,7 +314,7 @@ def test_a_device_without_a_finite_logit_costs_acceptance_only(
 
 @pytest.mark.parametrize("name", ["u-hlm", "cu-hlm", "gr", "tr"])
 def test_the_lossy_ones_go_on_too(name: str) -> None:
-    pair, method = blind_pair(AlwaysBlind), METHODS[name]
+    pair, method = blind_pair(AlwaysBlind), WITHOUT_DOCUMENTS[name]
     options = method.options_from({**FEW, "draft_length": 1, "draws": 2})
     assert sum(method_distribution(pair, method, options, PLAIN, 2).values()) == pytest.approx(1)
 
@@ -327,7 +327,7 @@ def test_a_damaged_model_is_still_one(value: float) -> None:
         def logits(self, tokens: Sequence[int]) -> Logits:
             return np.full_like(super().logits(tokens), value)
 
-    pair, method = blind_pair(Damaged), METHODS["dssd"]
+    pair, method = blind_pair(Damaged), WITHOUT_DOCUMENTS["dssd"]
     with pytest.raises(ModelError, match="gave logits that are not finite"):
         method_distribution(pair, method, method.options_from({}), PLAIN, 2)
 
@@ -372,7 +372,7 @@ def test_readings_of_other_positions_than_were_asked_for_are_refused(shares: tup
 def test_drafts_behind_the_last_token_of_an_answer_are_refused(name: str) -> None:
     """The token that the device drew is the last one, and it comes with drafts."""
 
-    class Behind(METHODS[name].device):  # type: ignore[misc,name-defined]
+    class Behind(WITHOUT_DOCUMENTS[name].device):  # type: ignore[misc,name-defined]
         def _send(self, drafts: Any) -> Send:
             owed = bool(self.owed) and self.side.transcript.finish is not None
             return super()._send(kept if owed else drafts)
@@ -384,10 +384,10 @@ def test_drafts_behind_the_last_token_of_an_answer_are_refused(name: str) -> Non
     kept: list[Drafted] = []
     refused: set[str] = set()
     for seed in range(120):
-        pair, options = Pair(SHARED, SHARED, seed=3), METHODS[name].options_from({**FEW, "draft_length": 1})
+        pair, options = Pair(SHARED, SHARED, seed=3), WITHOUT_DOCUMENTS[name].options_from({**FEW, "draft_length": 1})
         device, cloud = pair.sides(4, PLAIN, PhiloxChance(seed))
         try:
-            run_pair(Behind(device, options).run(), METHODS[name].cloud(cloud, options).run())  # type: ignore[misc]
+            run_pair(Behind(device, options).run(), WITHOUT_DOCUMENTS[name].cloud(cloud, options).run())  # type: ignore[misc]
         except ProtocolError as error:
             refused.add(str(error))
     assert refused == {"at most 0 drafts fit here, but 1 came"}

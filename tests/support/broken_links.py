@@ -13,7 +13,7 @@ from antiphon.config import Limits
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.errors import LinkError
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import Method
 from antiphon.models.base import Model
 from antiphon.models.toy import named_toy
@@ -188,7 +188,7 @@ Test = Callable[[Device, Connection, Network], Awaitable[Result]]
 def broken(
     test: Test[Result],
     *,
-    methods: Mapping[str, Method] = METHODS,
+    methods: Mapping[str, Method] = WITHOUT_DOCUMENTS,
     models: Callable[[], tuple[Model, Model]] = lambda: (named_toy("toy-device"), named_toy("toy-cloud")),
     delay: Delay = lambda: 0.02,
     costs: tuple[Cost, Cost] = (draft_cost, verify_cost),

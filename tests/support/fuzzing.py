@@ -23,7 +23,7 @@ from antiphon.config import Limits, ModelConfig, Request, SamplingParams
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.errors import AntiphonError, LinkError
-from antiphon.methods import METHODS
+from antiphon.methods import ALL_METHODS, WITHOUT_DOCUMENTS
 from antiphon.methods.base import Method
 from antiphon.models import load
 from antiphon.models.base import Model
@@ -102,7 +102,7 @@ async def recorded(cloud: Cloud) -> list[list[bytes]]:
     """The frames of a device, of one short answer by every method, handshake and all."""
     await _recorded(cloud, "cloud", 0.0)  # the first device brings its map, which no other may
     found = []
-    for name, method in METHODS.items():
+    for name, method in WITHOUT_DOCUMENTS.items():
         if method.cloud is not None:
             found += [await _recorded(cloud, name, temperature) for temperature in (0.0, 1.0)]
     return found
@@ -321,7 +321,7 @@ def fuzz(model: Model, frames: int, seed: int) -> Outcome:
 
     async def run() -> Outcome:
         limits = Limits(max_tokens=64, idle_seconds=5.0)
-        cloud = Cloud(model, limits, METHODS, library=Shelf(("the mill burned down", 0.0)))
+        cloud = Cloud(model, limits, ALL_METHODS, library=Shelf(("the mill burned down", 0.0)))
         try:
             fuzzer = Fuzzer(cloud, await recorded(cloud), seed)
             outcome = await fuzzer.run(frames)

@@ -11,7 +11,7 @@ from antiphon.cloud.service import Cloud
 from antiphon.config import Limits, Request, SamplingParams, ServeConfig
 from antiphon.device.connection import Connection, DeviceSession, connect
 from antiphon.device.generate import Device
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import Method
 from antiphon.models.base import Model
 from antiphon.models.toy import named_toy
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 @asynccontextmanager
-async def toy_cloud(limits: Limits | None = None, methods: Mapping[str, Method] = METHODS) -> AsyncIterator[str]:
+async def toy_cloud(limits: Limits | None = None, methods: Mapping[str, Method] = WITHOUT_DOCUMENTS) -> AsyncIterator[str]:
     """The address of a served toy."""
     cloud = Cloud(named_toy("toy-cloud"), limits, methods)
     try:
@@ -33,7 +33,7 @@ async def toy_cloud(limits: Limits | None = None, methods: Mapping[str, Method] 
 
 
 @asynccontextmanager
-async def toy_device(url: str, methods: Mapping[str, Method] = METHODS) -> AsyncIterator[tuple[Device, Connection]]:
+async def toy_device(url: str, methods: Mapping[str, Method] = WITHOUT_DOCUMENTS) -> AsyncIterator[tuple[Device, Connection]]:
     """A toy device, connected."""
     device = Device(named_toy("toy-device"), methods)
     connection = await connect(url, device.model, device.worker)
@@ -47,7 +47,7 @@ async def toy_device(url: str, methods: Mapping[str, Method] = METHODS) -> Async
 def linked(
     test: Callable[[Device, Connection], Awaitable[Result]],
     limits: Limits | None = None,
-    methods: Mapping[str, Method] = METHODS,
+    methods: Mapping[str, Method] = WITHOUT_DOCUMENTS,
 ) -> Result:
     """Run `test` with a toy device connected to a toy cloud, in memory."""
     return between(named_toy("toy-device"), named_toy("toy-cloud"), test, limits, methods)
@@ -58,7 +58,7 @@ def between(
     cloud_model: Model,
     test: Callable[[Device, Connection], Awaitable[Result]],
     limits: Limits | None = None,
-    methods: Mapping[str, Method] = METHODS,
+    methods: Mapping[str, Method] = WITHOUT_DOCUMENTS,
 ) -> Result:
     """Run `test` with a device of this model, or of none, connected to a cloud of that model, in memory."""
 
@@ -87,7 +87,7 @@ def request(
     method: str = "dssd", *, temperature: float = 1.0, tokens: int = 24, prompt: str = "the ", **more: object
 ) -> Request:
     """A request with the options of its method."""
-    options = METHODS[method].options_from({"draft_length": more.pop("draft_length", 3)})
+    options = WITHOUT_DOCUMENTS[method].options_from({"draft_length": more.pop("draft_length", 3)})
     sampling = SamplingParams(temperature=temperature)
     return Request(prompt, method, options, sampling, tokens, **{"seed": 1, **more})
 

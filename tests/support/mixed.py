@@ -11,7 +11,7 @@ from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance
 from antiphon.core.distributions import Probs, process, truncated
 from antiphon.core.mixture.scores import SCORES
-from antiphon.methods import MIXTURES
+from antiphon.methods import WITH_DOCUMENTS
 from antiphon.methods.base import CloudMixing, DeviceMixing
 from antiphon.methods.effects import Emitted
 from antiphon.testing.distributions import Distribution, Pair
@@ -31,7 +31,7 @@ def emitted(
     other: Chance | None = None,
 ) -> list[Emitted]:
     """The tokens that both halves write; `other` is the cloud's chance where it has one of its own."""
-    method, sampled = MIXTURES[name], sampling.temperature > 0
+    method, sampled = WITH_DOCUMENTS[name], sampling.temperature > 0
     device, cloud = pair.sides(tokens, sampling, chance)
     cloud.chance = other or chance
     device.mixing = DeviceMixing(masses[0], sampled, lambda passages: None)

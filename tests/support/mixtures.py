@@ -21,7 +21,7 @@ from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.errors import AntiphonError, LinkError
-from antiphon.methods import MIXTURES
+from antiphon.methods import WITH_DOCUMENTS
 from antiphon.methods.base import Method
 from antiphon.methods.effects import Consulted, Emit, Kind
 from antiphon.models.chat import prompt_ids
@@ -123,7 +123,7 @@ class World:
     wrap: Callable[[Transport, int, int], Transport] = lambda transport, end, number: transport
     limits: Limits | None = None
     mend_seconds: float = 0.5
-    device_methods: Mapping[str, Method] = field(default_factory=lambda: MIXTURES)
+    device_methods: Mapping[str, Method] = field(default_factory=lambda: WITH_DOCUMENTS)
     served: list[Cloud] = field(default_factory=list)
 
     @asynccontextmanager
@@ -155,7 +155,7 @@ class World:
     def cloud(self, end: int) -> Cloud:
         """A cloud of this world, with its halves replaced."""
         one = self.clouds[end]
-        cloud = Cloud(one.model, self.limits, {}, VirtualWorker(lambda width, length: self.verify_s), one.shelf)
+        cloud = Cloud(one.model, self.limits, WITH_DOCUMENTS, VirtualWorker(lambda width, length: self.verify_s), one.shelf)
         for name, half in self.halves.get(end, {}).items():
             cloud.methods[name] = replace(cloud.methods[name], cloud=half)
         return cloud
@@ -268,7 +268,7 @@ def question(method: str = "concord", *, temperature: float = 0.0, tokens: int =
     """A request; what is given that is no field of it is an option of the method."""
     own = {name: given.pop(name) for name in ("stop", "chat") if name in given}
     sampling = given.pop("sampling", None) or SamplingParams(temperature=temperature)
-    prompt, options = given.pop("prompt", "who is it?"), MIXTURES[method].options_from(given)
+    prompt, options = given.pop("prompt", "who is it?"), WITH_DOCUMENTS[method].options_from(given)
     assert not given.keys() - set(options.__dataclass_fields__), given
     return Request(prompt, method, options, sampling, tokens, seed=seed, **own)
 
@@ -352,7 +352,7 @@ def cloud_draft(world: World, asked: Request, numbers: Sequence[int], end: int) 
 
 def submits_own(world: World, asked: Request, numbers: Sequence[int], ends: Sequence[int]) -> bool:
     """Whether CONCORD's algorithm 1 departs from the dense token: it is neither the device's own nor a cloud's."""
-    if asked.options.neither == "dense" or MIXTURES[asked.method].device.patient:
+    if asked.options.neither == "dense" or WITH_DOCUMENTS[asked.method].device.patient:
         return False
     drafts = [local_token(world, asked, numbers), *(cloud_draft(world, asked, numbers, end) for end in ends)]
     return dense_token(world, asked, numbers, ends) not in drafts

@@ -34,7 +34,7 @@ from antiphon.core.mixture.consult import AskAll, AskChunk, AskScores
 from antiphon.core.mixture.scores import SCORES, SUMS, ZERO, Report
 from antiphon.core.noise import Noise
 from antiphon.core.rounding import FloatRatios, LogRatios, from_fixed_point
-from antiphon.methods import METHODS, MIXTURES
+from antiphon.methods import WITH_DOCUMENTS, WITHOUT_DOCUMENTS
 from antiphon.methods.mixture.cloud import KEPT
 from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.methods.verifier import REPLAY_WIDTH
@@ -204,7 +204,7 @@ def test_the_options() -> None:
 
 def test_every_method_has_its_draft_length_in_the_table() -> None:
     told = next(row[1] for row in rows(section("Options")) if row[0] == "draft_length")
-    fields = {name: {field.name for field in dataclasses.fields(method.options)} for name, method in METHODS.items()}
+    fields = {name: {field.name for field in dataclasses.fields(method.options)} for name, method in WITHOUT_DOCUMENTS.items()}
     having = {name for name, own in fields.items() if "draft_length" in own}
     assert set(re.findall(r"[a-z-]+", told)) == having
     lengths = {kind.__name__: kind().draft_length for kind in (ChainOptions, SplitOptions, CandidateOptions, TsltOptions)}
@@ -220,7 +220,7 @@ def test_what_the_cloud_has_no_use_for() -> None:
     """The cloud's halves and its service read the other options, and none of these."""
     table = rows(section("Options of mixing methods"))
     unused = {row[0] for row in table if row[2].endswith("the cloud has no use for it")}
-    files = ("methods/mixture/cloud.py", "methods/mixture/centralized.py", "methods/mixture/dragon.py", "cloud/service.py")
+    files = ("methods/mixture/cloud.py", "methods/mixture/dragon.py", "methods/baselines/drdg_sw.py", "cloud/service.py")
     sources = "".join((SOURCE / file).read_text() for file in files)
     read = {row[0] for row in table if re.search(rf"options\.{row[0]}\b", sources)}
     assert read == {row[0] for row in table} - unused
@@ -240,8 +240,8 @@ def test_numbers_of_mixing_methods() -> None:
 def test_which_methods_mix() -> None:
     told = re.search(r"Of the methods (.*?) \(`crcg` needs no cloud\)", DOC.replace("\n", " "))
     assert told is not None
-    assert set(re.findall("`([a-z-]+)`", told[1])) == {name for name, method in MIXTURES.items() if method.cloud}
-    assert MIXTURES["crcg"].cloud is None
+    assert set(re.findall("`([a-z-]+)`", told[1])) == {name for name, method in WITH_DOCUMENTS.items() if method.cloud}
+    assert WITH_DOCUMENTS["crcg"].cloud is None
 
 
 def test_what_a_header_costs() -> None:

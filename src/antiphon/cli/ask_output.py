@@ -10,7 +10,7 @@ from antiphon.config import Request
 from antiphon.core.mixture.weights import weights_of
 from antiphon.device.answer import Result
 from antiphon.device.assembly import Mixing, MixingConfig, mixing
-from antiphon.methods import MIXTURES
+from antiphon.methods import find
 from antiphon.methods.effects import Kind
 from antiphon.methods.mixture.device import MixtureDevice
 from antiphon.models.base import Model
@@ -86,7 +86,7 @@ def _sources(request: Request, ends: Mixing, result: Result) -> dict[str, Any]:
     ]
     masses = {} if looked is None else {HERE: looked.log_mass}
     masses |= {url: said.log_mass for url, said in ends.found.items()}
-    weighed = issubclass(MIXTURES[request.method].device, MixtureDevice)
+    weighed = issubclass(find(request.method).device, MixtureDevice)
     weights = dict(zip(masses, weights_of(list(masses.values())), strict=True)) if weighed else {}
     counts = {url: ends.found[url].passages if url in ends.found else None for url in ends.clouds}
     left_out = {HERE: looked.left_out if looked else 0} | {url: said.left_out for url, said in ends.found.items()}
@@ -94,7 +94,7 @@ def _sources(request: Request, ends: Mixing, result: Result) -> dict[str, Any]:
 
 
 def _lost(request: Request, result: Result) -> bool:
-    return MIXTURES[request.method].cloud is not None and result.closed is None
+    return find(request.method).cloud is not None and result.closed is None
 
 
 def _share(result: Result, kind: Kind) -> float | None:

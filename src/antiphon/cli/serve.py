@@ -27,11 +27,15 @@ def serve(
     library_key_file: LibraryKeyFile = None,
     embedder: LibraryEmbedder = None,
     weight_temperature: WeightTemperature = None,
+    baselines: Annotated[
+        bool, typer.Option("--baselines", help="Offer also gr, tr, u-hlm, cu-hlm, drdg-sw, drdg-tw and drcg, to compare with.")
+    ] = False,
 ) -> None:
     """Serve a cloud: the large model, for devices to connect to."""
     from antiphon.cloud.server import address, listen
     from antiphon.cloud.server import serve as serve_until_stopped
     from antiphon.cloud.service import Cloud
+    from antiphon.methods import ALL_METHODS, OFFERED
     from antiphon.models import load
     from antiphon.retrieval.opening import open_library
     from antiphon.retrieval.options import SearchOptions
@@ -51,7 +55,7 @@ def serve(
             held = f"{stats.passages:,} passage{'' if stats.passages == 1 else 's'}"
             typer.echo(f"antiphon: {held} in {shown.line(shown.address(library))}", err=True)
         listener = stack.enter_context(listen(config))
-        cloud = Cloud(load(model_config), library=index)
+        cloud = Cloud(load(model_config), methods=ALL_METHODS if baselines else OFFERED, library=index)
         typer.echo(f"antiphon: {cloud.model.name} listens on {address(listener)} (Ctrl-C stops it)")
         sys.stdout.flush()
         try:

@@ -15,7 +15,7 @@ from antiphon.config import Limits, ServeConfig, WithTree
 from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, CapacityError, ModelError, UsageError
-from antiphon.methods import METHODS, MIXTURES, PROBES, find
+from antiphon.methods import OFFERED, PROBES, find
 from antiphon.methods.base import CloudMixing, CloudSide, Method, Transcript
 from antiphon.methods.effects import ServingHalf, Step
 from antiphon.methods.mixture.cloud import kept_bytes
@@ -60,7 +60,7 @@ class Cloud:
         self,
         model: AnyModel,
         limits: Limits | None = None,
-        methods: Mapping[str, Method] = METHODS,
+        methods: Mapping[str, Method] = OFFERED,
         worker: Worker | None = None,
         library: AnyLibrary | None = None,
     ) -> None:
@@ -70,14 +70,16 @@ class Cloud:
             self.library = None if library is None else library_of(library, opened)
             self._opened = opened.pop_all()
         self.limits = limits or Limits()
-        offered = {**methods, **PROBES, **({} if library is None else MIXTURES)}
-        self.methods = {name: method for name, method in offered.items() if method.cloud is not None}
+        self.methods = {name: method for name, method in {**methods, **PROBES}.items() if self._serves(method)}
         self.worker = worker or Worker()
         self._reserved = self._reserved_bytes = 0
         self._answering: set[Answering] = set()
         self._commons: OrderedDict[bytes, CommonVocabulary] = OrderedDict()
         self._identity = identity(self.model.vocabulary)
         self._packed: bytes | None = None
+
+    def _serves(self, method: Method) -> bool:
+        return method.cloud is not None and (self.library is not None or not method.mixes)
 
     def close(self) -> None:
         """Free the model, once its pass under way is over."""

@@ -14,8 +14,11 @@ from antiphon.errors import LinkError, ModelError
 
 @contextmanager
 def cloud_process(config: ModelConfig, library: Path | None = None) -> Iterator[str]:
-    """A cloud in a process of its own; gives its address once it listens. Raises ModelError if it does not start."""
-    command = [sys.executable, "-m", "antiphon", "serve", "--model", config.name, "--port", "0"]
+    """A cloud in a process of its own, with every method; gives its address once it listens.
+
+    Raises ModelError if it does not start.
+    """
+    command = [sys.executable, "-m", "antiphon", "serve", "--model", config.name, "--port", "0", "--baselines"]
     command += ["--context", str(config.context), "--threads", str(config.threads)]
     command += [] if library is None else ["--library", str(library)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603

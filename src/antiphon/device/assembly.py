@@ -10,7 +10,7 @@ from antiphon.device.connection import Connection, connect
 from antiphon.device.disclosure_log import DisclosureLog, disclosure_log
 from antiphon.device.generate import Device, require_clouds
 from antiphon.errors import UsageError
-from antiphon.methods import METHODS, MIXTURES, find
+from antiphon.methods import WITH_DOCUMENTS, WITHOUT_DOCUMENTS, find
 from antiphon.methods.base import Method
 from antiphon.models import load
 from antiphon.retrieval.index import Index
@@ -119,9 +119,10 @@ async def _connected(
 
 def _mixture(name: str) -> Method:
     """The method of this name. Raises UsageError if it mixes no documents."""
-    if name in METHODS:
-        raise UsageError(f"the method {name} reads no documents: `antiphon generate` runs it; ask has {', '.join(MIXTURES)}")
-    return find(name, MIXTURES)
+    if name in WITHOUT_DOCUMENTS:
+        known = ", ".join(WITH_DOCUMENTS)
+        raise UsageError(f"the method {name} reads no documents: `antiphon generate` runs it; ask has {known}")
+    return find(name, WITH_DOCUMENTS)
 
 
 def _clouds(method: Method, urls: Sequence[str]) -> tuple[str, ...]:

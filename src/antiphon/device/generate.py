@@ -15,7 +15,7 @@ from antiphon.device.host import Host, Show, now
 from antiphon.device.runner import Runner
 from antiphon.engine.worker import Worker
 from antiphon.errors import ModelError, UsageError
-from antiphon.methods import METHODS, MIXTURES, find
+from antiphon.methods import ALL_METHODS, find, require_no_baseline
 from antiphon.methods.base import DeviceMixing, DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Finish
@@ -27,9 +27,6 @@ from antiphon.retrieval.index import Index
 from antiphon.vocabulary import CommonVocabulary, identity
 
 log = logging.getLogger(__name__)
-
-ALL_METHODS: Mapping[str, Method] = {**METHODS, **MIXTURES}
-"""Every method that writes answers."""
 
 
 class Device:
@@ -142,6 +139,8 @@ class Device:
     def _require_fit(self, method: Method, connection: Connection) -> None:
         """Raise UsageError unless the cloud has the method; if it mixes, also the same tokens, and scores passages alike."""
         if method.name not in connection.welcome.methods:
+            if connection.welcome.scorer or not method.mixes:
+                require_no_baseline(method.name)
             known = ", ".join(connection.welcome.methods)
             raise UsageError(f"the cloud does not know the method {method.name}: it has {known}")
         if method.mixes:

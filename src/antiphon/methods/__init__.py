@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from antiphon.errors import UsageError
 from antiphon.methods.base import Method
 from antiphon.methods.baselines.cu_hlm import CU_HLM
+from antiphon.methods.baselines.drcg import DRCG
 from antiphon.methods.baselines.drdg_sw import DRDG_SW
+from antiphon.methods.baselines.drdg_tw import DRDG_TW
 from antiphon.methods.baselines.gr import GR
 from antiphon.methods.baselines.tr import TR
 from antiphon.methods.baselines.u_hlm import U_HLM
-from antiphon.methods.mixture.centralized import CRCG, DRCG
 from antiphon.methods.mixture.concord import CONCORD, CONCORD_NOCOMM, CONCORD_NOSYSTEM
-from antiphon.methods.mixture.dragon import DRAGON, DRDG_TW
+from antiphon.methods.mixture.crcg import CRCG
+from antiphon.methods.mixture.dragon import DRAGON
 from antiphon.methods.probe import PROBE
 from antiphon.methods.speculative.cloud_only import CLOUD
 from antiphon.methods.speculative.coupled import COUPLED
@@ -28,22 +30,45 @@ from antiphon.methods.speculative.tslt_tree import TSLT_TREE
 from antiphon.methods.speculative.xcosd import XCOSD
 from antiphon.methods.speculative.xcosd_e import XCOSD_E
 
-_ALL = (CLOUD, DEVICE, COUPLED, COUPLED_TREE, DSD, TSLT, TSLT_TREE, DSSD, XCOSD, XCOSD_E, GR, TR, U_HLM, CU_HLM)
 
-METHODS: Mapping[str, Method] = {method.name: method for method in _ALL}
-"""The methods that write answers by the cloud's model, by name."""
+def _by_name(*methods: Method) -> Mapping[str, Method]:
+    return {method.name: method for method in methods}
 
-_MIXTURES = (CRCG, DRCG, DRDG_SW, DRDG_TW, DRAGON, CONCORD, CONCORD_NOSYSTEM, CONCORD_NOCOMM)
 
-MIXTURES: Mapping[str, Method] = {method.name: method for method in _MIXTURES}
-"""The methods that read documents of both ends, by name (METHODS 4)."""
+METHODS = _by_name(CLOUD, DEVICE, COUPLED, COUPLED_TREE, DSD, TSLT, TSLT_TREE, DSSD, XCOSD, XCOSD_E)
+"""The methods that write the cloud model's own answers, by name; beside them `device`, the small model alone."""
 
-PROBES: Mapping[str, Method] = {PROBE.name: PROBE}
+MIXTURES = _by_name(CRCG, DRAGON, CONCORD, CONCORD_NOSYSTEM, CONCORD_NOCOMM)
+"""The methods that read documents of both ends (METHODS 4); beside them `crcg`, which reads the device's alone."""
+
+BASELINES = _by_name(GR, TR, U_HLM, CU_HLM, DRDG_SW, DRDG_TW, DRCG)
+"""What the others are measured against: a cloud offers them where it is told to."""
+
+PROBES = _by_name(PROBE)
 """What a cloud offers besides: looks at its scores."""
 
+OFFERED: Mapping[str, Method] = {**METHODS, **MIXTURES}
+"""What a cloud offers unless it is told otherwise."""
 
-def find(name: str, methods: Mapping[str, Method] = METHODS) -> Method:
+ALL_METHODS: Mapping[str, Method] = {**OFFERED, **BASELINES}
+"""Every method that writes answers."""
+
+WITHOUT_DOCUMENTS: Mapping[str, Method] = {name: method for name, method in ALL_METHODS.items() if not method.mixes}
+"""What `antiphon generate` runs."""
+
+WITH_DOCUMENTS: Mapping[str, Method] = {name: method for name, method in ALL_METHODS.items() if method.mixes}
+"""What `antiphon ask` runs."""
+
+
+def find(name: str, methods: Mapping[str, Method] = ALL_METHODS) -> Method:
     """The method of this name. Raises UsageError, naming those that there are."""
-    if name not in methods:
-        raise UsageError(f"there is no method {name!r}: use one of {', '.join(sorted(methods))}")
-    return methods[name]
+    if name in methods:
+        return methods[name]
+    require_no_baseline(name)
+    raise UsageError(f"there is no method {name!r}: use one of {', '.join(sorted(methods))}")
+
+
+def require_no_baseline(name: str) -> None:
+    """Raise UsageError if a method that a cloud does not offer is one that it offers on request."""
+    if name in BASELINES:
+        raise UsageError(f"{name} is a baseline, which a cloud offers where it was started with `antiphon serve --baselines`")

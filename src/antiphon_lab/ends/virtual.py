@@ -8,7 +8,7 @@ from antiphon.cloud.connection import CloudConnection
 from antiphon.cloud.service import Cloud
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.methods import METHODS, MIXTURES
+from antiphon.methods import ALL_METHODS
 from antiphon.methods.base import Method
 from antiphon.models.base import Model
 from antiphon.retrieval.index import Index
@@ -25,16 +25,16 @@ async def virtual_ends(
     device_model: Model,
     link: Link,
     compute: Compute,
-    methods: Mapping[str, Method] = METHODS,
+    methods: Mapping[str, Method] = ALL_METHODS,
     libraries: tuple[Index | None, Index | None] = (None, None),
 ) -> AsyncIterator[tuple[Device, Connection]]:
     """A device and its connection to a cloud; to be used within `virtual_time.run_virtual`. The models stay open.
 
-    methods: besides those that mix documents; one of the same name takes its place on the device. libraries: the device's, then
-    the cloud's.
+    methods: each takes the place of the one of the same name. libraries: the device's, then the cloud's.
     """
-    cloud = Cloud(cloud_model, None, methods, VirtualWorker(compute.verify.seconds), libraries[1])
-    device = Device(device_model, {**MIXTURES, **methods}, VirtualWorker(compute.draft.seconds), libraries[0])
+    offered = {**ALL_METHODS, **methods}
+    cloud = Cloud(cloud_model, None, offered, VirtualWorker(compute.verify.seconds), libraries[1])
+    device = Device(device_model, offered, VirtualWorker(compute.draft.seconds), libraries[0])
     serving: set[asyncio.Task[None]] = set()
 
     async def dial() -> Transport:

@@ -19,7 +19,7 @@ import numpy as np
 
 from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError, ProtocolError
-from antiphon.methods import METHODS
+from antiphon.methods import ALL_METHODS
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import (
     Effect,
@@ -113,7 +113,7 @@ class Tape(msgspec.Struct, array_like=True):
 class Recorder:
     """Methods that work as ever, while `tape` takes down what the halves of the newest answer ask for."""
 
-    def __init__(self, methods: Mapping[str, Method] = METHODS) -> None:
+    def __init__(self, methods: Mapping[str, Method] = ALL_METHODS) -> None:
         self.tape = Tape(Reel([]), Reel([]))
         self.methods = {name: _recording(method, self) for name, method in methods.items() if method.cloud is not None}
 
@@ -188,7 +188,7 @@ def _sent(message: Message) -> Sent:
 class Player:
     """Methods of the same names whose halves play `tape`, which is set before each answer."""
 
-    def __init__(self, methods: Mapping[str, Method] = METHODS) -> None:
+    def __init__(self, methods: Mapping[str, Method] = ALL_METHODS) -> None:
         self.tape = Tape(Reel([]), Reel([]))
         self.methods = {name: _playing(method, self) for name, method in methods.items() if method.cloud is not None}
 

@@ -11,7 +11,7 @@ from antiphon.config import CoupledOptions
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.models.toy import named_toy
 from antiphon_lab.ends.virtual import virtual_ends
 from antiphon_lab.hardware.profiles import Compute, PassCost
@@ -105,7 +105,7 @@ def times(over: Link) -> list[float]:
     async def test(device: Device, connection: Connection) -> list[float]:
         seen: list[float] = []
         for name in ("coupled", "xcosd-e", "cloud"):
-            options = METHODS[name].options()
+            options = WITHOUT_DOCUMENTS[name].options()
             asked = replace(request(name, tokens=20), options=options)
             await device.generate(asked, connection, lambda pieces: seen.append(asyncio.get_running_loop().time()))
         return seen

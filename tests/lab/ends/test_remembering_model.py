@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from antiphon.config import SamplingParams
 from antiphon.core.distributions import Logits
 from antiphon.errors import CapacityError
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.models.base import Context
 from antiphon.models.toy import ToyContext, ToyModel, named_toy, toy_pieces
 from antiphon_lab.ends.no_drafts import NonDraftingModel
@@ -222,8 +222,8 @@ def test_a_timeline_of_lockstep_is_a_chain_of_causes() -> None:
 
 
 def test_passes_of_a_timeline_take_what_the_profile_says_and_never_overlap() -> None:
-    for method in METHODS:
-        line = watched(method) if METHODS[method].cloud else None
+    for method in WITHOUT_DOCUMENTS:
+        line = watched(method) if WITHOUT_DOCUMENTS[method].cloud else None
         for passes, cost in ((line.device, COMPUTE.draft), (line.cloud, COMPUTE.verify)) if line else ():
             assert all(one.end - one.start == pytest.approx(cost.seconds(one.tokens, 0)) for one in passes)
             assert all(one.end <= other.start + 1e-9 for one, other in pairwise(passes))

@@ -9,7 +9,7 @@ import pytest
 from antiphon.config import Request, SamplingParams
 from antiphon.device.answer import Result
 from antiphon.errors import ProtocolError, RemoteError
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.models.toy import named_toy
 from antiphon_lab.ends.virtual import virtual_ends
 from antiphon_lab.hardware.profiles import Compute, PassCost
@@ -40,13 +40,13 @@ LOCKSTEP = {
 
 
 def requests(method: str) -> list[Request]:
-    options = METHODS[method].options_from(LOCKSTEP[method])
+    options = WITHOUT_DOCUMENTS[method].options_from(LOCKSTEP[method])
     sampling = SamplingParams(temperature=1.0)
     return [Request(prompt, method, options, sampling, 40, seed=place) for place, prompt in enumerate(PROMPTS)]
 
 
 def answers(
-    asked: Sequence[Request], link: str, methods=METHODS, each=lambda place: None, hardware: Compute = HARDWARE
+    asked: Sequence[Request], link: str, methods=WITHOUT_DOCUMENTS, each=lambda place: None, hardware: Compute = HARDWARE
 ) -> list[Result]:
     async def written() -> list[Result]:
         found = []
@@ -104,7 +104,7 @@ def test_looks_that_find_the_same_are_played() -> None:
 
 def drafting_ahead(drafts: int = 3) -> list[Request]:
     """Answers of 40 tokens, as no end is ever drawn, and so many drafts while a verdict is on its way."""
-    options = METHODS["coupled"].options_from({"draft_length": 3, "ahead": drafts})
+    options = WITHOUT_DOCUMENTS["coupled"].options_from({"draft_length": 3, "ahead": drafts})
     ends = named_toy("toy-cloud").vocabulary.ends
     endless = SamplingParams(temperature=1.0, logit_bias=tuple((end, -1000.0) for end in ends))
     return [replace(request, options=options, sampling=endless) for request in requests("coupled")]

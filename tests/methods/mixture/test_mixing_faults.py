@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from antiphon.errors import LinkError, ProtocolError, RemoteError, UsageError
-from antiphon.methods import MIXTURES
+from antiphon.methods import WITH_DOCUMENTS
 from antiphon.methods.effects import Effect, Finish, Half, Kind, Receive, Send
 from antiphon.methods.mixture.options import LONGEST_WAIT
 from antiphon.wire import messages as m
@@ -46,7 +46,7 @@ def wrong(name: str, spoil: Callable[[int, Message], "list[Message] | None"], *,
     deaf: what the device says does not reach it either.
     """
 
-    class Wrong(MIXTURES[name].cloud):  # type: ignore[misc,name-defined]
+    class Wrong(WITH_DOCUMENTS[name].cloud):  # type: ignore[misc,name-defined]
         def run(self) -> Half:
             half, number, muted, effect, told = super().run(), 0, False, None, None
             effect = next(half)
@@ -259,7 +259,7 @@ def test_a_cloud_that_fails_on_the_way(name: str, place: int) -> None:
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("place", [0, 1, 4])
 def test_a_cloud_that_ends_too_early(name: str, place: int) -> None:
-    class Ending(MIXTURES[name].cloud):  # type: ignore[misc,name-defined]
+    class Ending(WITH_DOCUMENTS[name].cloud):  # type: ignore[misc,name-defined]
         def run(self) -> Half:
             sent = 0
             half: Generator[Effect, Any, Any] = super().run()
@@ -294,7 +294,7 @@ def test_a_cloud_that_refuses_says_why() -> None:
 def flood(make: Callable[[m.Evidence], Message | None], name: str) -> type:
     """After the third evidence it sends more and more of what `make` gives, as fast as the link takes it."""
 
-    class Flooding(MIXTURES[name].cloud):  # type: ignore[misc,name-defined]
+    class Flooding(WITH_DOCUMENTS[name].cloud):  # type: ignore[misc,name-defined]
         def run(self) -> Half:
             sent: list[m.Evidence] = []
             half = noted(super().run(), lambda effect: keep(effect, sent))
@@ -506,7 +506,7 @@ def test_a_lost_cloud_leaves_no_session_behind() -> None:
 def test_options_that_cross_are_those_of_the_device() -> None:
     """The cloud's half is built from `Open`: a W of its own would make it wait where the device does not."""
     there = world(4)
-    request = replace(question("concord"), options=MIXTURES["concord"].options_from({"ahead": 1, "first": 3}))
+    request = replace(question("concord"), options=WITH_DOCUMENTS["concord"].options_from({"ahead": 1, "first": 3}))
     frames: list[Crossed] = []
     there.wrap = lambda transport, end, number: Tap(transport, frames)
     answer(there, request)

@@ -9,7 +9,7 @@ import pytest
 from msgspec import inspect
 
 from antiphon.config import SamplingParams
-from antiphon.methods import MIXTURES
+from antiphon.methods import WITH_DOCUMENTS
 from antiphon.wire import messages as m
 from antiphon.wire.scores import ScoreCodec
 from antiphon.wire.session import CONNECTION, SESSION, Side
@@ -103,7 +103,7 @@ def test_options_are_single_values() -> None:
         inspect.StrType,
         inspect.BoolType,
     }
-    for method in MIXTURES.values():
+    for method in WITH_DOCUMENTS.values():
         assert all(isinstance(getattr(method.options(), name), int | float | str) for name in method.options.__slots__)
 
 

@@ -18,7 +18,7 @@ from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.errors import ProtocolError
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, DeviceSide, Transcript
 from antiphon.methods.effects import Effect, Half, Now, Receive, Send, Step
 from antiphon.methods.speculative.coupled import COUPLED, CoupledCloud, CoupledDevice
@@ -159,7 +159,7 @@ def test_drafting_ahead_saves_time_and_no_tokens_cross_twice() -> None:
 def reference(pair: Pair, sampling: SamplingParams, chance: PhiloxChance, tokens: int) -> list[int]:
     """The numbers that `cloud` commits."""
     _, side = pair.sides(tokens, sampling, chance)
-    half: Any = METHODS["cloud"].cloud
+    half: Any = WITHOUT_DOCUMENTS["cloud"].cloud
     steps = half(side, NoOptions()).run()
     answer: Any = None
     while side.transcript.finish is None:

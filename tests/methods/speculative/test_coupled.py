@@ -10,7 +10,7 @@ from antiphon.core.chance import PhiloxChance
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.speculative.coupled import CoupledCloud
 from antiphon.methods.verifier import Targets
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair
@@ -34,7 +34,7 @@ def test_the_text_is_that_of_cloud(method: str, given: dict) -> None:
     async def test(device: Device, connection: Connection) -> None:
         for seed, sampling in enumerate(SAMPLINGS):
             asked = replace(
-                request(method, tokens=40, seed=seed), options=METHODS[method].options_from(given), sampling=sampling
+                request(method, tokens=40, seed=seed), options=WITHOUT_DOCUMENTS[method].options_from(given), sampling=sampling
             )
             alone = replace(asked, method="cloud", options=None)
             ours, theirs = await device.generate(asked, connection), await device.generate(alone, connection)
@@ -52,7 +52,7 @@ def test_any_drafter_gives_the_same_answer(pieces: tuple) -> None:
         pair = Pair(*pieces, seed=0)
         pair.device = Pair(*pieces, seed=17 * drafter).device
         for name, given in SHAPES:
-            method, chance = METHODS[name], PhiloxChance(5)
+            method, chance = WITHOUT_DOCUMENTS[name], PhiloxChance(5)
             device, cloud = pair.sides(12, SamplingParams(temperature=1.0), chance)
             options = method.options_from(given)
             assert method.cloud is not None

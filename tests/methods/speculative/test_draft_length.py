@@ -13,7 +13,7 @@ from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.speculative.chain import ChainDevice
 from antiphon.methods.speculative.draft_length import Auto, Fixed, lengths
@@ -113,7 +113,7 @@ def clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ti
 
 def error(name: str, pair: Pair, sampling: SamplingParams, tokens: int, times: Times) -> float:
     few = {"draft_length": 0, "candidates": 1, "iterations": 2, "truncate": "k=2", "ahead": 2}
-    method = METHODS[name]
+    method = WITHOUT_DOCUMENTS[name]
     distribution = timed_distribution(pair, method, method.options_from(few), sampling, tokens, times)
     assert sum(distribution.values()) == pytest.approx(1, abs=1e-12)
     return distance(distribution, target_distribution(pair, sampling, tokens, target(name, pair)))
@@ -170,7 +170,7 @@ def seconds(
 ) -> tuple[float, list[int]]:
     """Of so many answers; and the drafts of each round."""
     asked = request(method, tokens=100)
-    asked = replace(asked, options=METHODS[method].options_from({"draft_length": draft_length, "ahead": 0}))
+    asked = replace(asked, options=WITHOUT_DOCUMENTS[method].options_from({"draft_length": draft_length, "ahead": 0}))
 
     async def test(device: Device, connection: Connection, network: Network) -> tuple[float, list[int]]:
         total, tokens = 0.0, 0
@@ -237,7 +237,7 @@ def test_every_draft_that_was_tested_teaches_once(name: str, monkeypatch: pytest
     monkeypatch.setattr(Auto, "tested", noting)
 
     async def test(device: Device, connection: Connection, network: Network) -> None:
-        options = METHODS[name].options_from({"draft_length": 0, "truncate": "k=40"})
+        options = WITHOUT_DOCUMENTS[name].options_from({"draft_length": 0, "truncate": "k=40"})
         result = await device.generate(replace(request(name, tokens=60), options=options), connection)
         assert sum(stood) == result.answer.kinds["accepted"] > 0
         assert sum(fell) == result.answer.kinds["correction"] > 0
@@ -258,7 +258,7 @@ def test_rounds_are_timed_without_the_reading_of_the_prompt(name: str, monkeypat
     monkeypatch.setattr(Auto, "learn", noting)
 
     async def test(device: Device, connection: Connection, network: Network) -> None:
-        options = METHODS[name].options_from({"draft_length": 0, "truncate": "k=40", "ahead": 0})
+        options = WITHOUT_DOCUMENTS[name].options_from({"draft_length": 0, "truncate": "k=40", "ahead": 0})
         await device.generate(replace(request(name, tokens=20), options=options), connection)
 
     broken(test, costs=(lambda width, length: float(width), lambda width, length: 100.0), delay=lambda: 0.0)
@@ -272,7 +272,7 @@ def test_rounds_are_timed_without_the_reading_of_the_prompt(name: str, monkeypat
 def test_a_verdict_without_drafts_is_one_token() -> None:
     async def test(device: Device, connection: Connection, network: Network) -> None:
         await device.generate(
-            replace(request("dsd", tokens=20), options=METHODS["dsd"].options_from({"draft_length": 0})), connection
+            replace(request("dsd", tokens=20), options=WITHOUT_DOCUMENTS["dsd"].options_from({"draft_length": 0})), connection
         )
         messages = [envelope.message for _, _, envelope in network.log]
         drafts = [message for message in messages if isinstance(message, Draft)]

@@ -9,7 +9,7 @@ from antiphon.config import SamplingParams
 from antiphon.core.distributions import Probs, process
 from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.testing.distributions import (
     LARGE,
     SHARED,
@@ -48,7 +48,7 @@ def decoded(name: str, pair: Pair, precision: int) -> Quantise:
 def error(name: str, pair: Pair, sampling: SamplingParams, tokens: int, **given: object) -> float:
     """The largest difference between a probability of the method's joint distribution and the target's."""
     options = {"draft_length": 2, "precision": 16, **FEW, **given}
-    method = METHODS[name]
+    method = WITHOUT_DOCUMENTS[name]
     distribution = method_distribution(pair, method, method.options_from(options), sampling, tokens)
     assert sum(distribution.values()) == pytest.approx(1, abs=1e-12)
     return distance(distribution, target_distribution(pair, sampling, tokens, decoded(name, pair, options["precision"])))
@@ -125,7 +125,7 @@ def test_joint_distribution_of_three_tokens_of_the_costly_ones(name: str) -> Non
 
 @pytest.mark.parametrize("name", LOSSY)
 def test_the_lossy_baselines_are_not_exact(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    pair, sampling, method = Pair(SMALL, LARGE), SAMPLINGS["plain"], METHODS[name]
+    pair, sampling, method = Pair(SMALL, LARGE), SAMPLINGS["plain"], WITHOUT_DOCUMENTS[name]
     options = method.options_from({"draft_length": 2, "draws": 2, "kept": 1, "uncertain": 1.0})
     distribution = method_distribution(pair, method, options, sampling, tokens=2)
     assert sum(distribution.values()) == pytest.approx(1, abs=1e-12)

@@ -13,7 +13,7 @@ from antiphon.core import acceptance
 from antiphon.core.chance import Stream
 from antiphon.core.distributions import Probs
 from antiphon.core.tree import ROOT, TokenTree
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.speculative.tslt_tree import TSLT_TREE, TsltTreeCloud, TsltTreeDevice
@@ -88,7 +88,7 @@ def test_any_chain(seed: int, different: bool, sampling: SamplingParams, draft_l
     if sparse["wire"] == "tight" and sparse["draft_precision"] == 32:
         sparse = {**sparse, "wire": "plain"}
     pair = any_pair(seed, 1.0, different)
-    assert error(pair, METHODS["tslt"], sampling, draft_length=draft_length, **sparse) < 1e-12
+    assert error(pair, WITHOUT_DOCUMENTS["tslt"], sampling, draft_length=draft_length, **sparse) < 1e-12
 
 
 @BOTH

@@ -17,7 +17,7 @@ from antiphon.config import Request, ServeConfig
 from antiphon.core.chance import Role
 from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.effects import Exchanged
 from antiphon.methods.speculative.tslt_tree import TsltTreeCloud
@@ -39,7 +39,7 @@ class Sample:
     rounds: int = 0
 
 
-def sampled(name: str, given: Mapping[str, object], methods: Mapping[str, Method] = METHODS) -> Sample:
+def sampled(name: str, given: Mapping[str, object], methods: Mapping[str, Method] = WITHOUT_DOCUMENTS) -> Sample:
     """The answers of the seeds 0, 1, ... of one device, several at once, from a served cloud."""
 
     async def run() -> Sample:
@@ -57,7 +57,7 @@ def sampled(name: str, given: Mapping[str, object], methods: Mapping[str, Method
 
 
 async def answers(device: Device, connection: Connection, name: str, given: Mapping[str, object]) -> Sample:
-    options = METHODS[name].options_from({"draft_length": 2, **given})
+    options = WITHOUT_DOCUMENTS[name].options_from({"draft_length": 2, **given})
     sample, seeds = Sample(), iter(range(ANSWERS))
 
     async def some() -> None:
@@ -143,6 +143,6 @@ class ChildrenTestedFromTheDraftersStream(TsltTreeCloud):
 )
 def test_a_stream_that_is_used_twice_is_seen(name: str, given: dict[str, object], wrong: type) -> None:
     """Each draw is right for itself; together they are not. Over sockets the answers are few: `test_streams` has thousands."""
-    right = METHODS[name]
+    right = WITHOUT_DOCUMENTS[name]
     confused = Method(name, right.summary, True, right.device, wrong, options=right.options)
-    assert p_value(sampled(name, given, {**METHODS, name: confused}).counts, expected(name, given)) < 1e-4
+    assert p_value(sampled(name, given, {**WITHOUT_DOCUMENTS, name: confused}).counts, expected(name, given)) < 1e-4

@@ -14,7 +14,7 @@ from antiphon.core.rounding import quantise_ratios, ratios_of
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.errors import ProtocolError, RemoteError
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.effects import Finish, Half, Receive, Send
 from antiphon.models.toy import named_toy
@@ -269,7 +269,7 @@ def failing(method: str, *replies: m.Message, ending: bool = False, **options: o
 
     ending: the device's model is sure that the answer ends here.
     """
-    right = METHODS[method]
+    right = WITHOUT_DOCUMENTS[method]
     script = Script(tuple(lambda message, reply=reply: reply for reply in replies))
     wrong = Method("dsd", "", True, right.device, script, options=right.options)
     given = right.options_from({**TREE, **CHAIN, **options})
@@ -283,7 +283,7 @@ def failing(method: str, *replies: m.Message, ending: bool = False, **options: o
             assert (await device.generate(request(name), connection)).tokens > 0
         return caught.value.code, str(caught.value)
 
-    return linked(test, methods={**METHODS, "dsd": wrong})
+    return linked(test, methods={**WITHOUT_DOCUMENTS, "dsd": wrong})
 
 
 def verdict(accepted: int, *numbers: tuple[int, int], turn: int = 0) -> m.Verdict:

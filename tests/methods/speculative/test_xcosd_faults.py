@@ -15,7 +15,7 @@ from antiphon.core.rounding import LogRatios, fixed_point, quantise_ratios
 from antiphon.device.connection import Connection, DeviceSession
 from antiphon.device.generate import Device
 from antiphon.errors import ProtocolError, RemoteError
-from antiphon.methods import METHODS
+from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.effects import Finish, Half, Receive, Send
 from antiphon.models.toy import named_toy
@@ -300,7 +300,7 @@ class Script:
 
 def failing(method: str, *replies: Callable[[m.Draft], m.Message], **options: object) -> ProtocolError:
     """What a device says of a cloud that answers so. The connection must survive it."""
-    right = METHODS[method]
+    right = WITHOUT_DOCUMENTS[method]
     wrong = Method("dsd", "", True, right.device, Script(replies), options=right.options)
     given = right.options_from({"draft_length": 3, **options})
 
@@ -312,7 +312,7 @@ def failing(method: str, *replies: Callable[[m.Draft], m.Message], **options: ob
             assert (await device.generate(request(name), connection)).tokens > 0
         return caught.value
 
-    return linked(test, methods={**METHODS, "dsd": wrong})
+    return linked(test, methods={**WITHOUT_DOCUMENTS, "dsd": wrong})
 
 
 def first_id(message: m.Draft) -> int:
@@ -479,7 +479,7 @@ def test_a_lumped_distribution_that_cannot_be(payload: bytes, code: str, sentenc
 
 def goes_on(payload: bytes, **options: object) -> list[m.Message]:
     """What a cloud answers to the first drafts, none, of an answer that goes on behind one token."""
-    method, models = METHODS["xcosd-e"], Pair(SHARED, SHARED)
+    method, models = WITHOUT_DOCUMENTS["xcosd-e"], Pair(SHARED, SHARED)
     cloud = models.cloud_side(4, SamplingParams(temperature=1.0), PhiloxChance(1), [0])
     heard: list[m.Message] = []
 

@@ -1,10 +1,8 @@
-"""`dragon` and `drdg-tw`: the dense mixture, token by token (METHODS 4; DRAGON, and CONCORD's baselines).
+"""`dragon`: the dense mixture, token by token (METHODS 4; DRAGON).
 
-`dragon`: both ends draft ahead and all scores cross; the device decides, and an end whose draft is not the token rolls back.
-Sampled, the token is one of the two drafts or drawn in its place, by DRAGON's rule. `--packing topp` sends scores of which the
-tail was cut off: the distribution then is that of a mixture with what is left.
-
-`drdg-tw`: the cloud waits for every token before it scores the next.
+Both ends draft ahead and all scores cross; the device decides, and an end whose draft is not the token rolls back. Sampled, the
+token is one of the two drafts or drawn in its place, by DRAGON's rule. The option `packing=topp` sends scores of which the tail
+was cut off: the distribution then is that of a mixture with what is left.
 """
 
 from collections.abc import Generator
@@ -18,19 +16,10 @@ from antiphon.core.mixture.consult import Effort
 from antiphon.core.mixture.scores import SCORES, Report, Values
 from antiphon.core.mixture.weights import weights_of
 from antiphon.methods.base import CloudSide, Method
-from antiphon.methods.mixture.cloud import DraftingCloud, LockstepCloud
+from antiphon.methods.mixture.cloud import DraftingCloud
 from antiphon.methods.mixture.cloud_stream import Proof
 from antiphon.methods.mixture.device import Lines, MixtureDevice
 from antiphon.methods.mixture.options import MixtureOptions
-
-
-class TokenwiseDevice(MixtureDevice):
-    """Waits for all scores of every step."""
-
-    dense = True
-    patient = True
-    gates = False
-    lockstep = True
 
 
 class DragonDevice(MixtureDevice):
@@ -97,13 +86,4 @@ DRAGON = Method(
     options=MixtureOptions,
     mixes=True,
     one_cloud=True,
-)
-DRDG_TW = Method(
-    "drdg-tw",
-    "all scores of every token down, in lockstep",
-    True,
-    TokenwiseDevice,
-    LockstepCloud,
-    options=MixtureOptions,
-    mixes=True,
 )

@@ -13,7 +13,7 @@ from antiphon.demo.cloud_process import cloud_process, connected
 from antiphon.device.answer import Result
 from antiphon.device.generate import Device
 from antiphon.engine.worker import Worker
-from antiphon.methods import METHODS, MIXTURES
+from antiphon.methods import ALL_METHODS, find
 from antiphon.methods.base import Method
 from antiphon.models.base import Model
 from antiphon.retrieval.index import Index
@@ -42,7 +42,7 @@ class VirtualEnds:
 
     def write(self, request: Request, link: Link, compute: Compute, instead: Mapping[str, Method]) -> Result:
         """One answer, at the speed of `compute`."""
-        return run_virtual(self._answer(request, link, compute, {**METHODS, **instead}))
+        return run_virtual(self._answer(request, link, compute, instead))
 
     async def _answer(self, request: Request, link: Link, compute: Compute, methods: Mapping[str, Method]) -> Result:
         device, cloud = self.models
@@ -73,7 +73,7 @@ class RealEnds:
 
     def write(self, request: Request, link: Link, compute: Compute, instead: Mapping[str, Method]) -> Result:
         """One answer; `compute` is of no use here."""
-        device = Device(self._model, {**METHODS, **MIXTURES, **instead}, self._worker, self._library)
+        device = Device(self._model, {**ALL_METHODS, **instead}, self._worker, self._library)
         with asyncio.Runner(loop_factory=precise_loop) as runner:
             return runner.run(self._answer(request, link, device))
 
@@ -88,4 +88,4 @@ class RealEnds:
 
 
 def _has_cloud(request: Request) -> bool:
-    return MIXTURES[request.method].cloud is not None
+    return find(request.method).cloud is not None

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from antiphon.core.distributions import Probs
 from antiphon.core.mixture.certificate import Certificate
-from antiphon.methods import MIXTURES
+from antiphon.methods import find
 from antiphon.methods.base import DeviceHalf, Method
 from antiphon.methods.effects import Consulted, Kind
 from antiphon.methods.mixture.cloud_stream import CloudStream
@@ -35,13 +35,13 @@ class _Forced(MixtureDevice):
 
 def stepwise(method: str) -> bool:
     """Whether a method decides step by step whether it consults, and so has to be led along a text."""
-    device = MIXTURES[method].device
+    device = find(method).device
     return issubclass(device, MixtureDevice) and (device.gates or not device.patient)
 
 
 def forced(method: str, text: Sequence[int]) -> Method:
     """The method, led along a text (wire numbers). For the device only: a cloud does as ever, and cannot tell."""
-    found = MIXTURES[method]
+    found = find(method)
     device = type("Forced", (_Forced, found.device), {"text": tuple(text)})
     return replace(found, exact=False, device=cast(type[DeviceHalf], device))
 

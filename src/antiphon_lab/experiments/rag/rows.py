@@ -8,7 +8,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 
 from antiphon.errors import UsageError
-from antiphon.methods import MIXTURES, find
+from antiphon.methods import WITH_DOCUMENTS, find
 from antiphon.methods.mixture.options import MixtureOptions
 
 BASELINE = "dragon"
@@ -40,7 +40,7 @@ def parse_row(text: str, usual: MixtureOptions) -> Row:
         if name not in values:
             raise UsageError(f"{change!r} is no option of a mixture: give one of {', '.join(values)}, as in concord+gate=0.5")
         values[name] = _value(name, type(values[name]), value)
-    return Row(label.strip() or text.strip(), method, find(method, MIXTURES).options_from(values))
+    return Row(label.strip() or text.strip(), method, find(method, WITH_DOCUMENTS).options_from(values))
 
 
 def _value(name: str, kind: type, text: str) -> object:

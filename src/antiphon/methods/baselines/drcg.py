@@ -1,7 +1,7 @@
-"""`crcg` and `drcg`: the documents in one context, on the device (METHODS 4; CONCORD's references).
+"""`drcg`: all documents in one context, on the device (METHODS 4; CONCORD's reference).
 
-`crcg` reads the device's own documents only, without a cloud. `drcg` has the cloud's sent over and reads them too: no document
-isolation, so it is a reference and nothing for documents that must not be shared.
+The device has the cloud's passages sent over and reads them before its own: no document isolation, so it is a reference and
+nothing for documents that must not be shared.
 """
 
 from collections.abc import Generator
@@ -52,7 +52,6 @@ class SharingCloud:
             yield Receive()
 
 
-CRCG = Method("crcg", "the device's documents, one context", False, DeviceOnly, None, options=MixtureOptions, mixes=True)
 DRCG = Method(
     "drcg",
     "all documents on the device, one context",
