@@ -16,6 +16,8 @@ from antiphon.core.tree import without
 
 def accepts(stream: Stream, target_prob: float, draft_prob: float) -> bool:
     """Test one draft that had `draft_prob` > 0 when it was drawn."""
+    # u is below 1 always and below 0 never: a ratio of 1 always stands, a token of target probability 0 never does (METHODS 0,
+    # accept or resample).
     return stream.bernoulli(min(1.0, target_prob / draft_prob))
 
 
@@ -31,6 +33,7 @@ def accept_child(
         if accepts(stream, float(rest[number]), float(left[number])):
             return place, rest
         rest = residual(rest, left)
+        # After the last child nobody draws from what is left, and there may be nothing left to normalise.
         if not replacement and place + 1 < len(drawn):
             left = _without(left, number)
     return None, rest
@@ -51,6 +54,8 @@ def residual(target_probs: Probs, draft_probs: Probs) -> Probs:
     rest = target_probs.copy()
     rest[: len(draft_probs)] -= draft_probs
     rest.clip(min=0.0, out=rest)
+    # Nothing is left only by rounding: a draft falls with the probability sum max(p - q, 0), which is the mass of this
+    # residual.
     mass = rest.sum()
     return rest / mass if mass > 0 else target_probs
 
@@ -79,6 +84,7 @@ def _rate_without(target: Probs, distribution: Probs, count: int) -> float:
     if count == 1:
         return accepted
     rest = residual(target, distribution)
+    # Only a token that the drafter likes better can fall; the residual behind it is the same whichever it was.
     for number in np.flatnonzero(distribution > target).tolist():
         if (left := without(distribution, number)) is not None:
             accepted += float(distribution[number] - target[number]) * _rate_without(rest, left, count - 1)

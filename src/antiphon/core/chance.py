@@ -21,6 +21,7 @@ from antiphon.core.noise import Noise
 class Role(IntEnum):
     """What a draw is for. Streams of different roles are independent, also between the two ends."""
 
+    # The numbers are part of what a seed means (docs/protocol.md, the seed): a new role gets a new one, and none is used again.
     DRAFT = 1
     ACCEPT = 2
     RESAMPLE = 3
@@ -123,6 +124,7 @@ class _Source:
     """The raw numbers of one key, by counter."""
 
     def __init__(self, key: int, role: Role) -> None:
+        # One generator a role, set to a counter before each draw: making a new one for each would take ten times as long.
         halves = np.array([key & (2**64 - 1), key >> 64 ^ role], dtype=np.uint64)
         self._generator = np.random.Philox(key=halves)
         self._state = self._generator.state
@@ -130,8 +132,10 @@ class _Source:
 
     def uniform(self, place: Place, number: int) -> float:
         """53 bits, in [0, 1)."""
+        # numpy counts up before it draws: the block is that of number + 1, as the protocol has it.
         self._state["state"]["counter"][:] = (number, place.index, place.first, 0)
         self._generator.state = self._state
+        # The upper 53 bits are all that a float64 holds: with one more some u would be rounded up to 1.
         return (int(self._generator.random_raw()) >> 11) * 2.0**-53
 
 

@@ -70,6 +70,7 @@ class Acceptance:
     def of(self, entropy: float) -> float:
         """The chance of a draft whose distribution has this entropy."""
         place = bisect(EDGES, entropy)
+        # Four tests' worth of the belief that drafts of this entropy are like any other.
         return (self._stood[place] + 4.0 * self.overall) / (self._tested[place] + 4.0)
 
     def survival(self, entropies: Sequence[float]) -> float:
@@ -100,6 +101,7 @@ class Costs:
         self._sums = FORGET * self._sums + np.outer(row, row)
         means = self._sums[0] / self._sums[0, 0]
         about_means = self._sums - np.outer(means, self._sums[0])
+        # Slopes are drawn towards 0 (DOUBT); the noise is measured about the plain fit, or that pull would count as noise.
         inverse, both = np.linalg.inv(about_means[1:3, 1:3] + DOUBT * np.eye(2)), about_means[1:3, 3]
         fitted = np.linalg.lstsq(about_means[1:3, 1:3], both, rcond=1e-9)[0]
         noise = max(0.0, about_means[3, 3] - both @ fitted) / max(self._sums[0, 0] - 3.0, 1.0)
@@ -186,6 +188,7 @@ class Pace:
             self._overall = FORGET * self._overall + np.array([usual.tokens, usual.drafting + usual.waiting])
         self._drafting = FORGET * self._drafting + np.array([round.made, round.drafting])
         self._idle = np.zeros(2) if round.sent else self._idle + np.array([1.0, usual.drafting + usual.waiting])
+        # Until a round has passed without a fall there is no telling what one costs, so rounds get shorter until then.
         self._most = (self._most - 1 if round.fell else np.inf) if self._rounds else SECOND
         self._rounds += 1
 

@@ -47,6 +47,7 @@ def least_shift(logits: Logits, wanted: int, other: int, wins: Callable[[Logits]
 def _least(holds: Callable[[float], bool], most: float) -> float:
     if not holds(most):
         return math.inf
+    # Halved until it holds no more, then narrowed to an eighth: a shift is compared with noise, and needs no more digits.
     high = most
     while high > _LEAST and holds(high / 2):
         high /= 2

@@ -73,10 +73,12 @@ class NoiseRace:
 
         Of two that are as fast the lower id is first, wherever they stand.
         """
+        # Most tokens need no logarithm: the likeliest are raced in full, and their times bound what any other must beat.
         likely = _likeliest(probs, count)
         able = likely
         if len(likely) >= count:
             able = self._able(probs, float(np.partition(self._finish(probs, likely), count - 1)[count - 1]))
+        # By time, then by the cloud's id: places differ between drafters, and of equals the same token must win on both ends.
         order = np.lexsort((self._ids[able], self._finish(probs, able)))
         runners: list[int] = able[order[:count]].tolist()
         return runners
@@ -94,6 +96,7 @@ class NoiseRace:
         Of u the upper 32 bits are enough for that, so most tokens need no other word and no logarithm.
         """
         able, reach = [], limit * 2.0**32 * SLACK
+        # Even the likeliest are so unlikely that their times overflow: the bound rules nobody out.
         if not np.isfinite(reach):
             return np.flatnonzero(probs)
         for start in range(0, len(probs), BLOCK):
@@ -106,9 +109,11 @@ class NoiseRace:
 def _likeliest(probs: Probs, count: int) -> NDArray[np.intp]:
     """Tokens that are among the likeliest, `count` at least, ascending; all that are above 0 if they are fewer."""
     highest = float(probs.max())
+    # Each floor is a look at the whole vocabulary, so they fall fast; mostly the first or the second one is low enough.
     for exponent in (3, 6, 12, 24, 48, 96):
         floor = highest * 2.0**-exponent
         found = np.flatnonzero(probs >= floor)
+        # A floor that underflowed to 0 would let in tokens of probability 0, which cannot win.
         if len(found) >= count and floor > 0:
             return found[: max(SAMPLE, count)]
     return np.flatnonzero(probs)

@@ -28,6 +28,7 @@ def quantise_lumped(size: int, ratios: Ratios) -> Quantise:
     def quantise(probs: Probs) -> Probs:
         distribution = lumped(probs, size)
         rounded = ratios.probs(ratios.codes(distribution))
+        # One factor for all outside C: the device is never told their values, and the spare's distribution stays as it was.
         factor = rounded[-1] / distribution[-1] if distribution[-1] > 0 else 0.0
         return np.concatenate([rounded[:-1], probs[size:] * factor])
 
@@ -44,6 +45,7 @@ def spare_distribution(target_probs: Probs, size: int) -> Probs:
 def candidate_distribution(target_probs: Probs, rejected: int) -> Probs:
     """The target without the draft that was rejected, shape of `target_probs`."""
     distribution = target_probs.copy()
+    # Something is left to draw from: the draft fell, so the target gives it less than p(x), which is at most 1.
     distribution[rejected] = 0.0
     distribution /= distribution.sum()
     return distribution
@@ -101,15 +103,18 @@ class CandidateCount:
 
     def failing(self, floor: float, failed: int) -> Probs:
         """The probability that 1, 2, ... MAX_CANDIDATES candidates all fail after `failed` have, shape (MAX_CANDIDATES,)."""
+        # Never sure: at 0 no number of candidates would seem to do, at 1 one would always, and neither would be unlearned.
         mean = float(np.clip(self._passed / self._tested, 0.02, 0.98))
         passing, missing = self.SPREAD * mean, self.SPREAD * (1 - mean) + failed
         counts = np.arange(MAX_CANDIDATES, dtype=np.float64)
+        # Beta-binomial: each candidate that failed makes the next one's failing likelier, for the place may be a bad one.
         factors = (1 - floor) * (missing + counts) / (passing + missing + counts)
         return np.cumprod(factors).astype(np.float64)
 
     def best(self, floor: float, failed: int, bits: float) -> tuple[int, float]:
         """The number of candidates of `bits` bits each that is expected to cost least, and that cost in bits."""
         fail = self.failing(floor, failed)
+        # A message that fails is followed by one like it, so the expected cost is that of one over the chance that it passes.
         costs = (np.arange(1, MAX_CANDIDATES + 1) * bits + self.TRIP_BITS * fail) / (1 - fail)
         index = int(np.argmin(costs))
         return index + 1, float(costs[index])

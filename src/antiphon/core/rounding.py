@@ -35,6 +35,7 @@ def fixed_point(probs: Probs, bits: int) -> NDArray[np.int64]:
     """
     total = float(2**bits - 1)
     cumulated = np.cumsum(probs)
+    # By the last sum and not by 1, from which it differs in the last digits: so the counts end at exactly 2^bits - 1.
     cumulated *= total / cumulated[-1]
     counts = np.rint(cumulated, out=cumulated).astype(np.int64)
     counts[1:] -= counts[:-1].copy()
@@ -110,12 +111,15 @@ class LogRatios:
         with np.errstate(divide="ignore"):
             steps = np.log(probs / probs.max())
         steps /= -self.step
+        # Ratios below the smallest, and the infinite logarithm of a probability of 0, all end at the code of 0.
         np.minimum(steps, self.zero, out=steps)
         codes: NDArray[Any] = np.rint(steps, out=steps).astype(self.dtype)
         return codes
 
     def probs(self, codes: NDArray[Any]) -> Probs:
         """The distribution of these codes; the largest value must have code 0."""
+        # A peer may send any codes. Without a code 0 these would decode to something that no sender rounded, and round
+        # differently again.
         if not len(codes) or codes.min() != 0:
             raise ValueError("the largest is not 1")
         probs: Probs = _ratios_of_log_codes(self)[codes]

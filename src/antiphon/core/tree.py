@@ -34,6 +34,7 @@ class TokenTree:
         return list(range(first, len(self.numbers)))
 
     def _child(self, parent: int, number: int, first: int) -> int:
+        # Only among the children of this expansion: the same token below another node is another node.
         for child in range(first, len(self.numbers)):
             if self.numbers[child] == number:
                 return child

@@ -130,6 +130,7 @@ class Certificate:
         tokens = np.array(sorted(self._touched()), dtype=np.intp)
         least, most, whole = self._limits(tokens)
         leader, floor = self._known_leader(tokens, least, whole) if self._known_only else self._leader(tokens, least)
+        # A margin of delta in logarithms is a factor of strengths, which are not logarithms here.
         factor = math.exp(delta)
         touched = tokens[(most * factor >= floor) & ~whole]
         return leader, np.concatenate([touched, self._ambiguous_untouched(floor, factor)])
@@ -146,6 +147,8 @@ class Certificate:
             known = np.array([token in end.scores for token in tokens.tolist()], dtype=np.bool_)
             codes = np.array([end.scores.get(token, ZERO) for token in tokens.tolist()], dtype=np.uint16)
             told = strengths_of(end.weight, SCORES.values(codes), noise)
+            # In the order of the ends, as `dense_token` adds them: the last bit of a sum hangs on it, and near ties on the last
+            # bit.
             least, most, whole = least + told, most + np.where(known, told, self._bound(end)), whole & known
         return least, most, whole
 
@@ -167,6 +170,7 @@ class Certificate:
         return (int(tokens[best]), float(known[best])) if best >= 0 else (-1, 0.0)
 
     def _ambiguous_untouched(self, floor: float, factor: float) -> Ids:
+        # If the largest cannot reach the leader none can; mostly so, and the vocabulary need not be gone through.
         if not self._ends or self._most_untouched(self._untouched.max()) * factor < floor:
             return np.empty(0, dtype=np.intp)
         return np.flatnonzero(self._most_untouched(self._untouched) * factor >= floor)

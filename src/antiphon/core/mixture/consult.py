@@ -108,6 +108,7 @@ def consult(certificate: Certificate, options: ConsultOptions) -> Generator[Ques
     while (token := certificate.settled(options.delta)) is None:
         questions = _next_questions(certificate, options, effort)
         replies = yield questions
+        # A loop that ends: every turn makes scores known, drops an end, or uses up one of the questions and chunks.
         for number in questions.keys() - replies.keys():
             certificate.drop(number)
         if effort.everything:
@@ -121,6 +122,7 @@ def consult(certificate: Certificate, options: ConsultOptions) -> Generator[Ques
 def _next_questions(certificate: Certificate, options: ConsultOptions, effort: Effort) -> Questions:
     if effort.questions < options.rounds:
         wanted = certificate.wanted(options.asked, options.epsilon, options.delta)
+        # None is wanted where what is ambiguous has no mass here at all: then only the remote end can say which tokens matter.
         if wanted:
             effort.questions, effort.ids = effort.questions + 1, effort.ids + len(wanted)
             missing = {number: tuple(certificate.unknown(number, wanted)) for number in certificate.ends}

@@ -135,6 +135,7 @@ class StepScores:
         return Report(self._sent(ids), self._bound())
 
     def _sent(self, ids: list[int]) -> dict[int, int]:
+        # Scores cross without the noise, which both ends have; only bounds are on the sum.
         scores = {token: int(self.codes[token]) for token in ids}
         self._left[ids] = -1.0
         return scores
@@ -155,6 +156,7 @@ class StepScores:
 
 def ranked(values: Values, count: int) -> list[int]:
     """The ids of the `count` largest values that are not negative, largest first, lowest id first among equals."""
+    # A partition of a whole vocabulary a step would cost more than all else here: the floor leaves few to look at.
     ids = np.flatnonzero(values >= _floor(values, count))
     if len(ids) > count:
         able = values[ids]

@@ -30,6 +30,7 @@ def weights_of(log_masses: Sequence[float]) -> list[float]:
         raise ValueError("the logarithm of what an end's documents weigh must be a number or -inf")
     if np.isneginf(logs).all():
         return [1.0 / len(logs)] * len(logs)
+    # As differences: with a small tau log h may be beyond what exp takes.
     logs = logs - logs.max()
     masses = np.where(logs < -230, 0.0, np.exp(logs))
     weights: list[float] = (masses / masses.sum()).tolist()
@@ -84,5 +85,6 @@ def certain_alone(
     most = local
     for weight in remote_weights:
         most = most + (kappa * weight if noise is None else kappa * weight / noise)
+    # The token itself is left out: what it gains from a remote end can only help it.
     others = max(most[:token].max(initial=-np.inf), most[token + 1 :].max(initial=-np.inf))
     return token if local[token] > others else None
