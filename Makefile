@@ -39,6 +39,7 @@ imports: $(READY)
 picture: $(MODELS)
 	@$(BIN)/antiphon demo --picture docs/demo.svg
 	@$(BIN)/antiphon-lab reproduce picture docs/results/x-cosd.json docs/speed.svg
+	@$(BIN)/antiphon-lab bench picture docs/results/truncation.json docs/truncation.svg
 
 # Every figure of the documents, measured again: make figures DATA=FOLDER
 figures: $(MODELS)

@@ -89,23 +89,38 @@ def truncation(
     children: Annotated[int, typer.Option(help="Drafts of the multi-candidate columns; 3 and more are slow.")] = 2,
     draft_precision: Annotated[int, typer.Option(help="Bits of a draft probability: 8, 16 or 32.")] = TREE.draft_precision,
     threads: ThreadsOfEach = 1,
-    plot: Annotated[Path | None, typer.Option(help="Also draw a picture, into an .svg, .png or .pdf file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also draw a picture, into an .svg file.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """How much of a draft distribution must cross: mass, acceptance and bytes by truncation; about a minute on one core."""
+    import msgspec
+
     from antiphon_lab.experiments.truncation import Plan, run
-    from antiphon_lab.report.plots import draw, require_drawable
+    from antiphon_lab.experiments.truncation_picture import Figures, panels
+    from antiphon_lab.report.picture import require_svg, write_picture
 
     configs = ModelConfig(cloud_model, threads=threads), ModelConfig(model, threads=threads)
     sampling = SamplingParams(temperature=temperature)
     plan = Plan(data, *configs, sampling, prompts, positions, names(keep), children, draft_precision)
     if plot is not None:
-        require_drawable(plot)
+        require_svg(plot)
     report = run(plan, Console(stderr=as_json))
     if as_json:
         typer.echo(json.dumps(_told(report.as_json())))
     if plot is not None:
-        draw(report, plot)
+        write_picture(plot, *panels(msgspec.convert(report.as_json(), Figures)))
+
+
+@bench.command()
+def picture(
+    figures: Annotated[Path, typer.Argument(help="What `bench truncation --json` wrote.")],
+    file: Annotated[Path, typer.Argument(help="The SVG file to write.")],
+) -> None:
+    """Draw the picture of `bench truncation` again; nothing is measured, no model is loaded."""
+    from antiphon_lab.experiments.truncation_picture import Figures, panels
+    from antiphon_lab.report.picture import read_figures, write_picture
+
+    write_picture(file, *panels(read_figures(figures, Figures, "bench truncation --json")))
 
 
 @bench.command()

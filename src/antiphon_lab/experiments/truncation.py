@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -24,7 +22,8 @@ from antiphon.errors import UsageError
 from antiphon.models import load
 from antiphon.vocabulary import CommonVocabulary, common_vocabulary
 from antiphon_lab.experiments.truncated import Acceptance, Meter, Packed, Point, Position, wire_forms
-from antiphon_lab.stats.bootstrap import FEWEST, TOO_FEW, Interval, difference_interval
+from antiphon_lab.stats.bootstrap import FEWEST, TOO_FEW
+from antiphon_lab.stats.intervals import Mean, mean_of
 from antiphon_lab.workloads.texts import Pair, distributions, read_prompts
 
 T = TypeVar("T")
@@ -105,16 +104,8 @@ def _measured(plan: Plan, pair: Pair, prompts: Sequence[str], show: Callable[[in
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
-    """A mean over the positions with its 95 % interval, bootstrapped over the prompts; none of too few."""
-
-    mean: float
-    interval: Interval | None
-
-
-@dataclass(frozen=True, slots=True)
 class Accepted:
-    """Mean acceptance; see `distributions.Acceptance`."""
+    """Mean acceptance; see `truncated.Acceptance`. The means are over the positions, their intervals over the prompts."""
 
     single: Mean
     with_replacement: Mean
@@ -195,11 +186,11 @@ def _row(name: str, points: Nested[Point], full: Nested[Acceptance], common: Com
     forms = [[[point.packed[form] for point in text] for text in points] for form in range(len(points[0][0].packed))]
     return Row(
         truncation=name,
-        kept=_mean(_each(points, lambda point: point.kept)),
-        mass=_mean(_each(points, lambda point: point.mass)),
-        sent=_mean(_each(points, lambda point: point.sent)),
+        kept=mean_of(_each(points, lambda point: point.kept)),
+        mass=mean_of(_each(points, lambda point: point.mass)),
+        sent=mean_of(_each(points, lambda point: point.sent)),
         acceptance=_accepted(accepted),
-        share_of_full=_mean(_each(accepted, lambda each: each.single), _each(full, lambda each: each.single)),
+        share_of_full=mean_of(_each(accepted, lambda each: each.single), _each(full, lambda each: each.single)),
         largest_excess=max(point.excess for text in points for point in text),
         wires=tuple(_wire(packed, DENSE_BYTES * common.size) for packed in forms),
     )
@@ -209,9 +200,9 @@ def _accepted(acceptance: Nested[Acceptance]) -> Accepted:
     rates = _each(acceptance, lambda each: each.without_replacement)
     known = [[rate for rate in text if rate is not None] for text in rates]
     return Accepted(
-        single=_mean(_each(acceptance, lambda each: each.single)),
-        with_replacement=_mean(_each(acceptance, lambda each: each.with_replacement)),
-        without_replacement=_mean(known) if sum(map(len, known)) == sum(map(len, rates)) else None,
+        single=mean_of(_each(acceptance, lambda each: each.single)),
+        with_replacement=mean_of(_each(acceptance, lambda each: each.with_replacement)),
+        without_replacement=mean_of(known) if sum(map(len, known)) == sum(map(len, rates)) else None,
     )
 
 
@@ -220,25 +211,12 @@ def _wire(packed: Nested[Packed], dense: int) -> Wire:
         _each(packed, lambda distribution: distribution.bytes),
         _each(packed, lambda distribution: distribution.entries),
     )
-    distribution, form = _mean(sizes), packed[0][0]
-    return Wire(form.form, form.bits, _mean(entries), distribution, _mean(sizes, entries), 1.0 - distribution.mean / dense)
+    distribution, form = mean_of(sizes), packed[0][0]
+    return Wire(form.form, form.bits, mean_of(entries), distribution, mean_of(sizes, entries), 1.0 - distribution.mean / dense)
 
 
 def _each(items: Nested[T], of: Callable[[T], S]) -> list[list[S]]:
     return [[of(item) for item in text] for text in items]
-
-
-def _mean(values: Nested[float], weights: Nested[float] | None = None) -> Mean:
-    """The mean of values, or their sum over that of the weights; a prompt's positions are resampled together."""
-    sums = np.array([(sum(text), len(text)) for text in values], dtype=np.float64)
-    if weights is not None:
-        sums[:, 1] = [sum(text) for text in weights]
-    return Mean(_ratio(sums.sum(0)), difference_interval(sums, sums * (0.0, 1.0), _ratio))
-
-
-def _ratio(sums: NDArray[np.float64]) -> float:
-    """Of two sums; 0 where both are."""
-    return float(sums[0] / sums[1]) if sums[1] else 0.0
 
 
 def table(report: Report) -> Table:

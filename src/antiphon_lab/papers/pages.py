@@ -1,13 +1,12 @@
 """What the pages of all papers have in common: settings, claims, numbers with intervals."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from antiphon_lab.experiments.truncation import Mean
 from antiphon_lab.papers.plans import Settings
-from antiphon_lab.report.charts import Series
 from antiphon_lab.report.page import Html, Page, code, note, table
 from antiphon_lab.stats.bootstrap import TOO_FEW
+from antiphon_lab.stats.intervals import Mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +68,3 @@ def share(value: float) -> str:
 def bits(value: float) -> str:
     """Bits, with thousands apart."""
     return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
-
-
-def curve(name: str, points: Sequence[tuple[float, Mean]], colour: int) -> Series:
-    """A line of means with their intervals, where all have one."""
-    ranges = tuple(mean.interval for _, mean in points if mean.interval)
-    return replace(
-        line(name, [(x, mean.mean) for x, mean in points], colour), ranges=ranges if len(ranges) == len(points) else ()
-    )
-
-
-def line(name: str, points: Sequence[tuple[float, float]], colour: int, *, dashed: bool = False) -> Series:
-    """A line; dashed if it is calculated and not measured."""
-    return Series(name, tuple(points), colour, hollow=dashed, dashed=dashed)

@@ -12,6 +12,7 @@ from antiphon_lab.papers.tslt.page import page as tslt_page
 from antiphon_lab.papers.xcosd import run as xcosd
 from antiphon_lab.papers.xcosd.page import page as xcosd_page
 from antiphon_lab.report.page import Page
+from antiphon_lab.report.picture import read_figures
 
 PAPERS: dict[str, tuple[type, Callable[[Any], Page]]] = {
     "TSLT": (tslt.Report, tslt_page),
@@ -22,12 +23,7 @@ PAPERS: dict[str, tuple[type, Callable[[Any], Page]]] = {
 
 def redrawn(figures: Path) -> Page:
     """The page of the figures that `antiphon-lab reproduce` wrote as JSON. Raises UsageError for any other file."""
-    try:
-        found = msgspec.json.decode(figures.read_bytes(), type=dict[str, Any])
-    except OSError as error:
-        raise UsageError(f"{figures} cannot be read ({error.strerror}): name the JSON that `reproduce` wrote") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{figures} is no JSON object ({error}): name the JSON that `reproduce` wrote") from error
+    found = read_figures(figures, dict[str, Any], "reproduce")
     name = str(found.get("paper", "")).partition(",")[0]
     if name not in PAPERS:
         raise UsageError(

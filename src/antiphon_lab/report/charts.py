@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from antiphon_lab.report.page import Html
+from antiphon_lab.stats.intervals import Mean
 
 WIDTH, HEIGHT = 430, 290
 """Of a chart, in its own units: a narrow screen shows them about as large as they are."""
@@ -52,6 +53,22 @@ class Series:
     line: bool = True
     hollow: bool = False
     dashed: bool = False
+
+
+def curve(name: str, points: Sequence[tuple[float, Mean]], colour: int) -> Series:
+    """A line of means with their intervals, where all have one."""
+    ranges = tuple(mean.interval for _, mean in points if mean.interval)
+    return Series(name, tuple((x, mean.mean) for x, mean in points), colour, ranges if len(ranges) == len(points) else ())
+
+
+def line(name: str, points: Sequence[tuple[float, float]], colour: int, *, dashed: bool = False) -> Series:
+    """A line; dashed if it is calculated and not measured."""
+    return Series(name, tuple(points), colour, hollow=dashed, dashed=dashed)
+
+
+def level(height: float, points: Sequence[tuple[float, Mean]], colour: int) -> Series:
+    """A dashed line without a name, as wide as a curve of these points: what the curve comes near to."""
+    return line("", [(points[0][0], height), (points[-1][0], height)], colour, dashed=True)
 
 
 class Scale:
@@ -139,7 +156,8 @@ def _curve(one: Series, across: Scale, up: Scale, x: Axis, y: Axis) -> list[str]
         parts.append(f'<path class="curve s{one.colour}" d="M{path}"{dashes}/>')
     for (a, b), (value, height) in zip(places, one.points, strict=True):
         where = x.names[round(value)] if x.names else x.form(value)
-        parts.append(_mark(a, b, one.colour, one.hollow, f"{one.name}, {where}: {y.form(height)}"))
+        called = f"{one.name}, {where}" if one.name else where
+        parts.append(_mark(a, b, one.colour, one.hollow, f"{called}: {y.form(height)}"))
     return parts
 
 

@@ -17,6 +17,8 @@ from pathlib import Path
 from antiphon import __version__
 from antiphon.errors import UsageError
 
+_ANOTHER = "name another file for the page"
+
 
 @dataclass(frozen=True, slots=True)
 class Html:
@@ -101,22 +103,22 @@ class Page:
         try:
             path.write_text(self.render(), encoding="utf-8")
         except OSError as error:
-            raise _unwritable(path, error) from error
+            raise _unwritable(path, error, _ANOTHER) from error
 
 
-def require_writable(path: Path) -> None:
-    """Raises UsageError if no page can be written into this file; leaves what is there as it is. For before long work."""
+def require_writable(path: Path, advice: str = _ANOTHER) -> None:
+    """Raises UsageError if nothing can be written into this file; leaves what is there as it is. For before long work."""
     absent = not path.exists()
     try:
         path.open("ab").close()
         if absent:
             path.unlink()
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _unwritable(path, error, advice) from error
 
 
-def _unwritable(path: Path, error: OSError) -> UsageError:
-    return UsageError(f"{path} cannot be written ({error.strerror}): name another file for the page")
+def _unwritable(path: Path, error: OSError, advice: str) -> UsageError:
+    return UsageError(f"{path} cannot be written ({error.strerror}): {advice}")
 
 
 def _side(place: int, texts: int) -> str:

@@ -4,10 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from antiphon.errors import UsageError
 from antiphon_lab.report.charts import HEIGHT, WIDTH
-from antiphon_lab.report.page import CHART_STYLE, COLOURS, Html
+from antiphon_lab.report.page import CHART_STYLE, COLOURS, Html, require_writable
+
+Kind = TypeVar("Kind")
 
 GAP, HEAD, NOTE = 24, 26, 22
 """Between charts, above them for their titles, and below them for the note."""
@@ -35,6 +40,23 @@ def picture(panels: Sequence[Panel], note: str) -> str:
     style = f"<style>{COLOURS}{CHART_STYLE}svg .head {{ font-weight: 600; font-size: 14px; }}\n</style>"
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" role="img">'
     return "\n".join([opening, style, *shapes, "</svg>\n"])
+
+
+def read_figures(file: Path, kind: type[Kind], command: str) -> Kind:
+    """The figures that a command of `antiphon-lab` wrote as JSON. Raises UsageError for another file."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=kind)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read ({error.strerror}): name the JSON that `{command}` wrote") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} is not what `antiphon-lab {command}` writes ({error}): name its JSON") from error
+
+
+def require_svg(path: Path) -> None:
+    """Raises UsageError if no picture can be written into this file; leaves what is there as it is."""
+    if path.suffix.lower() != ".svg":
+        raise UsageError(f"--plot must end in .svg, not {path.name!r}")
+    require_writable(path, "give another --plot")
 
 
 def write_picture(path: Path, panels: Sequence[Panel], note: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from rich.console import Console
@@ -20,7 +21,8 @@ from antiphon.vocabulary import common_vocabulary
 from antiphon_lab.cli import main
 from antiphon_lab.experiments.truncated import STEPS, Meter, acceptance, second_accepted, wire_forms, without_replacement
 from antiphon_lab.experiments.truncation import Plan, Report, Row, run, table
-from antiphon_lab.report.plots import draw, require_drawable
+from antiphon_lab.experiments.truncation_picture import Figures, panels
+from antiphon_lab.report.picture import picture, require_svg
 from antiphon_lab.workloads.texts import Pair, distributions, read_prompts
 
 QUIET = Console(quiet=True)
@@ -275,7 +277,7 @@ def test_greedy_distributions_are_one_token(tmp_path: Path) -> None:
     (row,) = report.rows
     assert (row.kept.mean, row.mass.mean) == (1, 1)
     assert row.acceptance.single.mean == report.full.single.mean
-    draw(report, tmp_path / "greedy.svg")
+    assert drawn(report).startswith("<svg")
 
 
 def shown(report: Report, width: int = 80) -> str:
@@ -302,7 +304,7 @@ def test_a_cell_that_takes_too_long_stays_empty(tmp_path: Path, monkeypatch: pyt
     assert few.acceptance.without_replacement is not None
     assert many.acceptance.without_replacement is report.full.without_replacement is None
     assert "3 drawn" in shown(report)
-    draw(report, tmp_path / "some.svg")
+    assert drawn(report).count("<title>3, without replacement, ") == 1
 
 
 def test_without_the_entropy_coder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -314,34 +316,38 @@ def test_without_the_entropy_coder(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "the wire form tight is left out: it needs `pip install 'antiphon[tight]'`" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("ending", "magic"), [(".PNG", b"\x89PNG"), (".pdf", b"%PDF")])
-def test_pictures(ending: str, magic: bytes, measured: Report, tmp_path: Path) -> None:
-    path = tmp_path / f"picture{ending}"
-    draw(measured, path)
-    assert path.read_bytes().startswith(magic)
+def drawn(report: Report) -> str:
+    return picture(*panels(msgspec.convert(report.as_json(), Figures)))
 
 
-def test_the_same_report_gives_the_same_picture(measured: Report, tmp_path: Path) -> None:
-    first, second = tmp_path / "first.svg", tmp_path / "second.svg"
-    draw(measured, first)
-    draw(measured, second)
-    assert first.read_bytes() == second.read_bytes()
-    assert b"dc:date" not in first.read_bytes()
+def test_the_picture_tells_every_figure(measured: Report) -> None:
+    told = drawn(measured)
+    assert told == drawn(measured)
+    for row in measured.rows:
+        name = "the fewest of mass p" if row.truncation.startswith("p") else "the likeliest k"
+        assert f"<title>{name}, {row.kept.mean:,.0f}: {row.mass.mean:.0%}</title>" in told
+    assert "toy-device drafting for toy-cloud, temperature 1, means over 9 positions" in told
+    assert "2, without replacement" in told
+
+
+def test_the_picture_of_the_documents_is_that_of_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make picture` draws it."""
+    docs = Path(__file__).resolve().parents[3] / "docs"
+    figures = str(docs / "results" / "truncation.json")
+    monkeypatch.setattr(sys, "argv", ["antiphon-lab", "bench", "picture", figures, str(tmp_path / "again.svg")])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert not stopped.value.code
+    assert (tmp_path / "again.svg").read_text() == (docs / "truncation.svg").read_text()
 
 
 def test_a_look_at_a_picture_file_changes_nothing(tmp_path: Path) -> None:
     there, absent = tmp_path / "there.svg", tmp_path / "absent.svg"
     there.write_text("mine")
     for path in (there, absent):
-        require_drawable(path)
+        require_svg(path)
     assert there.read_text() == "mine"
     assert not absent.exists()
-
-
-def test_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError, match=r"--plot needs matplotlib: run `pip install 'antiphon\[lab\]'`"):
-        require_drawable(Path("x.svg"))
 
 
 def command(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -373,7 +379,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert row["acceptance"]["single"]["interval"] is None
     assert [(wire["form"], wire["bits"]) for wire in row["wires"]] == [("delta", 8), ("tight", 8), ("plain", 16)]
     assert "drafting for" in err
-    assert picture.read_text().startswith("<?xml")
+    assert picture.read_text().startswith("<svg")
     assert command(*wanted, monkeypatch=monkeypatch) == 0
     assert "drafting for" in capsys.readouterr().out
 
@@ -393,7 +399,8 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         (("--children", "0"), "--children must be 1 to 63, not 0"),
         (("--draft-precision", "12"), "draft precision must be 8, 16 or 32 bits, not 12"),
         (("--temperature", "-1"), "temperature must be between 0 and 100, not -1.0"),
-        (("--plot", "picture.gif"), "--plot must end in .svg, .png or .pdf, not 'picture.gif'"),
+        (("--plot", "picture.gif"), "--plot must end in .svg, not 'picture.gif'"),
+        (("--plot", "picture.png"), "--plot must end in .svg, not 'picture.png'"),
         (("--plot", "no/such/folder/x.svg"), "cannot be written (No such file or directory): give another --plot"),
         (("--model", "no.gguf"), "there is no file no.gguf"),
     ],

@@ -18,7 +18,6 @@ from antiphon.methods.effects import Finish
 from antiphon_lab.cli import main
 from antiphon_lab.ends.trials import Trial, attempt
 from antiphon_lab.experiments.quality import Score
-from antiphon_lab.experiments.truncation import Mean
 from antiphon_lab.hardware.profiles import parse_compute
 from antiphon_lab.links.notation import parse_link
 from antiphon_lab.papers import lab as labs
@@ -30,7 +29,7 @@ from antiphon_lab.papers.tapes import Reel, Sent, Tape, Waited, Wrote
 from antiphon_lab.papers.xcosd.claims import claims as xcosd_claims
 from antiphon_lab.papers.xcosd.run import Report as XcosdReport
 from antiphon_lab.papers.xcosd.scores import Quality, until_stop
-from antiphon_lab.stats.intervals import ratio, ratio_of_ratios
+from antiphon_lab.stats.intervals import Mean, ratio, ratio_of_ratios
 from antiphon_lab.store import Store
 from lab import tiny_data
 
@@ -324,7 +323,7 @@ def test_scores_of_few_questions_are_no_finding(data: Path, tmp_path: Path, monk
     ("content", "sentence"),
     [
         (None, "cannot be read"),
-        ("[]", "is no JSON object"),
+        ("[]", "is not what `antiphon-lab reproduce` writes"),
         ('{"paper": "CONCORD, arXiv"}', "holds no figures of TSLT or X-CoSD"),
         ('{"paper": "TSLT, arXiv"}', "was written by another version"),
     ],

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from antiphon.core.mixture.debt import DebtOptions, WaitingDebt
 from antiphon.methods.effects import Kind
 from antiphon_lab.experiments.rag.answers import Step, Written
-from antiphon_lab.experiments.truncation import Mean
 from antiphon_lab.stats.bootstrap import FEWEST, difference_interval
+from antiphon_lab.stats.intervals import Mean
 
 CDF_POINTS = 21
 """Of a curve of latencies, from the least to the largest."""

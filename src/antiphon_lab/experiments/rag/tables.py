@@ -7,10 +7,10 @@ from rich.table import Table
 
 from antiphon_lab.experiments.rag.figures import Figures, quantile
 from antiphon_lab.experiments.rag.run import Report
-from antiphon_lab.experiments.truncation import Mean
 from antiphon_lab.hardware.profiles import Compute
 from antiphon_lab.links.link import Link
 from antiphon_lab.stats.bootstrap import TOO_FEW, UNSURE
+from antiphon_lab.stats.intervals import Mean
 
 SPEED = ("queries/s", "times dragon", "tokens/s", "first ms\np50/p90", "between ms\np50/p90")
 QUESTIONS = ("F1", "exact", "F1 less\ndrdg-tw", "not dense\n%")

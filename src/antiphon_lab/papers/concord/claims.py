@@ -6,7 +6,6 @@ from antiphon.methods.effects import Kind
 from antiphon_lab.experiments.rag.answers import Step
 from antiphon_lab.experiments.rag.figures import Figures, at_once, certified, consulted, late, quantile, submitted
 from antiphon_lab.experiments.rag.tables import spread
-from antiphon_lab.experiments.truncation import Mean
 from antiphon_lab.papers.concord.run import (
     DELAYED,
     FAST,
@@ -21,6 +20,7 @@ from antiphon_lab.papers.concord.run import (
     Report,
 )
 from antiphon_lab.papers.pages import Claim, interval
+from antiphon_lab.stats.intervals import Mean
 
 STRONGER = (
     "This `dragon` keeps both ends drafting, and waits only where the cloud's draft is not the token; the paper's has a median "

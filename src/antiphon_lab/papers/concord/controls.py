@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 
 from antiphon_lab.experiments.rag.figures import Figures, consulted, late
 from antiphon_lab.experiments.rag.tables import spread
-from antiphon_lab.experiments.truncation import Mean
 from antiphon_lab.papers.concord.run import BOTH, FLAT, LETTER, LETTER_NOSYSTEM, LINK, WAITS, Report
 from antiphon_lab.papers.pages import times
 from antiphon_lab.report.charts import Bar, bars
 from antiphon_lab.report.page import Html, figure, note, paragraph, side_by_side, table
 from antiphon_lab.stats.bootstrap import TOO_FEW
+from antiphon_lab.stats.intervals import Mean
 
 SHOWN = tuple(name for name in BOTH if name != "dragon")
 """Rows that are held against `dragon`, with slow start and without."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from antiphon_lab.experiments.rag.figures import Figures, consulted, quantile
 from antiphon_lab.experiments.rag.page import latencies, tables_of
 from antiphon_lab.experiments.rag.tables import spread
-from antiphon_lab.experiments.truncation import Mean
 from antiphon_lab.links.notation import parse_link
 from antiphon_lab.papers.concord import paper
 from antiphon_lab.papers.concord.claims import claims, times
@@ -27,10 +26,11 @@ from antiphon_lab.papers.concord.run import (
     Report,
 )
 from antiphon_lab.papers.concord.steps import diagnostics
-from antiphon_lab.papers.pages import claims_table, curve, settings_section
+from antiphon_lab.papers.pages import claims_table, settings_section
 from antiphon_lab.papers.plans import Settings
-from antiphon_lab.report.charts import Axis, Bar, bars, levels, lines, short
+from antiphon_lab.report.charts import Axis, Bar, bars, curve, levels, lines, short
 from antiphon_lab.report.page import Html, Page, figure, folded, note, side_by_side, table
+from antiphon_lab.stats.intervals import Mean
 
 LEAD = (
     "The tables and figures of “CONCORD: Asynchronous Sparse Aggregation for Device-Cloud RAG under Document Isolation” (arXiv "

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon_lab.experiments.truncated import Acceptance, Meter, Position
-from antiphon_lab.experiments.truncation import Mean
 from antiphon_lab.papers.lab import Lab
-from antiphon_lab.stats.intervals import ratio
+from antiphon_lab.stats.intervals import Mean, mean_of, ratio
 from antiphon_lab.workloads.texts import distributions, read_prompts
 
 KEPT = (8, 32, 100, 320, 1000, 3200, 10_000)
@@ -117,30 +116,26 @@ def _cut(texts: Sequence[_Text], place: int, name: str, common: int) -> Cut:
     full = [sum(position.full.single for position in one.positions) for one in texts]
     gone = [all_ - sum(point.acceptance.single for point in text) for all_, text in zip(full, points, strict=True)]
     one, two = ([sum(getattr(p.acceptance, of) for p in text) for text in points] for of in ("single", "with_replacement"))
-    kept = _mean([[point.kept for point in text] for text in points]).mean
+    kept = mean_of([[point.kept for point in text] for text in points]).mean
     return Cut(
         name,
         kept,
         kept / common,
-        _mean([[point.mass for point in text] for text in points]),
+        mean_of([[point.mass for point in text] for text in points]),
         _accepted([[point.acceptance for point in text] for text in points]),
         ratio(list(zip(gone, full, strict=True))),
         ratio(list(zip(two, one, strict=True))),
         max(point.excess for text in points for point in text),
-        _mean([[point.second.moved for point in text] for text in points]),
-        _mean([[min(1.0, point.second.bound) for point in text] for text in points]),
+        mean_of([[point.second.moved for point in text] for text in points]),
+        mean_of([[min(1.0, point.second.bound) for point in text] for text in points]),
         max(point.second.moved - point.second.bound for text in points for point in text),
     )
 
 
 def _accepted(found: Sequence[Sequence[Acceptance]]) -> Accepted:
     def mean(of: Callable[[Acceptance], float | None]) -> Mean:
-        return _mean([[of(one) or 0.0 for one in text] for text in found])
+        return mean_of([[of(one) or 0.0 for one in text] for text in found])
 
     return Accepted(
         mean(lambda one: one.single), mean(lambda one: one.with_replacement), mean(lambda one: one.without_replacement)
     )
-
-
-def _mean(texts: Sequence[Sequence[float]]) -> Mean:
-    return ratio([(sum(text), len(text)) for text in texts])

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from antiphon_lab.experiments.truncation import Mean
-from antiphon_lab.papers.pages import bits, claims_table, curve, interval, line, settings_section, share
+from antiphon_lab.papers.pages import bits, claims_table, interval, settings_section, share
 from antiphon_lab.papers.tslt.claims import claims
 from antiphon_lab.papers.tslt.cuts import Accepted, Cut, Cuts
 from antiphon_lab.papers.tslt.run import DRAFTS, EXPANSION, TEXT, Report, Speed
-from antiphon_lab.report.charts import Axis, Series, lines
+from antiphon_lab.report.charts import Axis, Series, curve, level, line, lines
 from antiphon_lab.report.page import Html, Page, figure, folded, note, paragraph, side_by_side, table
+from antiphon_lab.stats.intervals import Mean
 
 LEAD = (
     "Figures 3 to 6 of “Fast Collaborative Inference via Distributed Speculative Decoding” (arXiv 2512.16273), measured with "
@@ -57,9 +57,7 @@ def _acceptance(cuts: Cuts, kept: Axis) -> Html:
     series: list[Series] = []
     for colour, (name, field) in enumerate(_CURVES):
         points = [(cut.kept, _of(cut.accepted, field)) for cut in cuts.cuts]
-        full = _of(cuts.full, field).mean
-        level = line("", [(points[0][0], full), (points[-1][0], full)], colour, dashed=True)
-        series += [curve(name, points, colour), level]
+        series += [curve(name, points, colour), level(_of(cuts.full, field).mean, points, colour)]
     return lines(series, kept, Axis("accepted"))
 
 

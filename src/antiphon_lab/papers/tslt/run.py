@@ -7,7 +7,6 @@ the paper's. Beside each speed-up stands the paper's closed form, by the accepta
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from antiphon_lab.experiments.truncation import Mean
 from antiphon_lab.papers.answers import Ask, Timing
 from antiphon_lab.papers.lab import Lab
 from antiphon_lab.papers.plans import Plan, Settings, working
@@ -15,7 +14,7 @@ from antiphon_lab.papers.tslt.cuts import Cuts, measure
 from antiphon_lab.papers.tslt.forms import SpeedUp
 from antiphon_lab.papers.xcosd.entrants import Options
 from antiphon_lab.papers.xcosd.measures import Ratio, faster
-from antiphon_lab.stats.intervals import ratio, ratio_of_ratios
+from antiphon_lab.stats.intervals import Mean, ratio, ratio_of_ratios
 from antiphon_lab.workloads.texts import read_prompts
 
 Timed = Mapping[tuple[Ask, str], Timing]

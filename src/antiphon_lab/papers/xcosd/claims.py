@@ -6,13 +6,13 @@ Where a sentence says that one thing is more than another, intervals decide it, 
 from collections.abc import Sequence
 
 from antiphon.methods import find
-from antiphon_lab.experiments.truncation import Mean
 from antiphon_lab.papers.pages import Claim, bits, holds, times
 from antiphon_lab.papers.xcosd import paper
 from antiphon_lab.papers.xcosd.entrants import ASKED, CLOUD, LITERAL
 from antiphon_lab.papers.xcosd.ratios import DOWN, NAMED_RATE, RATE, SPEED, TRIP, UP
 from antiphon_lab.papers.xcosd.run import Report
 from antiphon_lab.stats.bootstrap import TOO_FEW
+from antiphon_lab.stats.intervals import Mean
 
 ENOUGH = 100
 """Questions of a task from which on a difference of scores, or none, is a finding."""

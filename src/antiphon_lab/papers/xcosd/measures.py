@@ -4,9 +4,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from antiphon_lab.experiments.truncation import Mean
 from antiphon_lab.papers.answers import Timing
-from antiphon_lab.stats.intervals import ratio, ratio_of_ratios
+from antiphon_lab.stats.intervals import Mean, ratio, ratio_of_ratios
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,17 @@ from collections.abc import Callable, Sequence
 
 from antiphon.methods import find
 from antiphon_lab.experiments.quality import Score
-from antiphon_lab.experiments.truncation import Mean
-from antiphon_lab.papers.pages import bits, claims_table, curve, interval, settings_section
+from antiphon_lab.papers.pages import bits, claims_table, interval, settings_section
 from antiphon_lab.papers.xcosd import paper
 from antiphon_lab.papers.xcosd.claims import claims
 from antiphon_lab.papers.xcosd.entrants import BY_LENGTH, DRAFTS, WRITTEN
 from antiphon_lab.papers.xcosd.measures import ByLength, Curve, Load
 from antiphon_lab.papers.xcosd.ratios import NAMED_RATE
 from antiphon_lab.papers.xcosd.run import SHORT, Report
-from antiphon_lab.report.charts import Axis, Series, lines
+from antiphon_lab.report.charts import Axis, Series, curve, lines
 from antiphon_lab.report.page import Html, Page, figure, folded, note, paragraph, side_by_side, table
 from antiphon_lab.stats.bootstrap import TOO_FEW
+from antiphon_lab.stats.intervals import Mean
 
 LEAD = (
     "The tables and figures of “X-CoSD: Communication-Efficient Cross-Vocabulary Collaborative Speculative Decoding” (arXiv "

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from antiphon.errors import UsageError
-from antiphon_lab.experiments.truncation import Mean
-from antiphon_lab.papers.pages import curve
 from antiphon_lab.papers.xcosd.ratios import NAMED_RATE
-from antiphon_lab.report.charts import Axis, lines
-from antiphon_lab.report.picture import Panel
+from antiphon_lab.report.charts import Axis, curve, lines
+from antiphon_lab.report.picture import Panel, read_figures
+from antiphon_lab.stats.intervals import Mean
 
 SHOWN = ("cloud", "xcosd-e", "coupled-tree", "coupled", "xcosd", "dsd", "dssd")
 """Methods, each with its colour; more cannot be told apart."""
@@ -32,12 +30,7 @@ class _Figures(msgspec.Struct):
 
 def panels(file: Path) -> tuple[list[Panel], str]:
     """Speed against the downlink's rate and against the round trip, and a note. Raises UsageError for another file."""
-    try:
-        found = msgspec.json.decode(file.read_bytes(), type=_Figures)
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read ({error.strerror}): name the JSON that `reproduce x-cosd` wrote") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} is not what `antiphon-lab reproduce x-cosd` writes ({error}): name its JSON") from error
+    found = read_figures(file, _Figures, "reproduce x-cosd")
     rates = Axis("downlink, Mbit/s; 30 up, no delay", log=True, form=lambda value: f"{value:g}")
     trips = Axis(f"round trip, ms; {NAMED_RATE:g} Mbit/s down, 30 up", form=lambda value: f"{value:g}")
     note = (

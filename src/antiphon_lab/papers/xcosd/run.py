@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from antiphon_lab.experiments.quality import spread
-from antiphon_lab.experiments.truncation import Mean
 from antiphon_lab.papers.answers import Ask, Timing
 from antiphon_lab.papers.lab import Lab
 from antiphon_lab.papers.plans import Plan, Settings, working
@@ -16,6 +15,7 @@ from antiphon_lab.papers.xcosd.entrants import BY_LENGTH, CLOUD, DRAFTS, PAPER, 
 from antiphon_lab.papers.xcosd.measures import ByLength, Curve, Latency, Load, Ratio, latency, load, throughput
 from antiphon_lab.papers.xcosd.ratios import NAMED_RATE, Along, compared, compared_far
 from antiphon_lab.papers.xcosd.scores import Quality, scored
+from antiphon_lab.stats.intervals import Mean
 from antiphon_lab.workloads.questions import Question
 from antiphon_lab.workloads.tasks import Task, chosen
 
