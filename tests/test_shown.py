@@ -43,7 +43,7 @@ def test_a_line_is_one_line(text: str) -> None:
 def test_a_pipe_gets_the_very_bytes(text: str) -> None:
     for code in (
         "from antiphon.cli.screen import write; import json; write(json.loads(input()))",
-        "from antiphon.cli.marks import *; import json\nMarking(plain=True).show([Piece(json.loads(input()), Kind.LOCAL)])",
+        "from antiphon.cli.marks import *; import json\nMarking(plain=True).show([Piece(json.loads(input()), (), Kind.LOCAL)])",
     ):
         ran = subprocess.run([sys.executable, "-c", code], input=json.dumps(text).encode(), capture_output=True, check=True)
         assert ran.stdout == text.encode()
@@ -54,7 +54,7 @@ def test_a_terminal_gets_pictures(capfd: pytest.CaptureFixture[str], monkeypatch
     with open(terminal, "w") as screen:
         monkeypatch.setattr(sys, "stdout", screen)
         write("\x1b[2Jred")
-        Marking(plain=True).show([Piece("\x9b2J", Kind.LOCAL)])
+        Marking(plain=True).show([Piece("\x9b2J", (), Kind.LOCAL)])
     expected, seen = "\u241b[2Jred\ufffd2J".encode(), b""
     while len(seen) < len(expected):
         seen += os.read(controller, 1000)

@@ -332,16 +332,16 @@ def test_plain_on_a_terminal_and_elsewhere(folder: Path, asked: Asking, others: 
 def test_a_token_without_text_has_the_mark_that_is_left(kinds: tuple[Kind, ...], capsys: pytest.CaptureFixture[str]) -> None:
     marking = Marking(plain=True)
     for kind in kinds:
-        marking.show([Piece("a", kind)])
+        marking.show([Piece("a", (), kind)])
     marking.show([])
-    marking.show([Piece("held back", Kind.LOCAL)])
+    marking.show([Piece("held back", (), Kind.LOCAL)])
     assert marking.kinds(Counter([*kinds, Kind.CHANGED])) == [*kinds, Kind.CHANGED]
     assert capsys.readouterr().out == "a" * len(kinds) + "held back"
 
 
 def test_what_would_steer_a_terminal_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    Marking(plain=False).show([Piece("a\x1b[2J\x9b2J\r\x7f\nb", Kind.CONFIRMED)])
+    Marking(plain=False).show([Piece("a\x1b[2J\x9b2J\r\x7f\nb", (), Kind.CONFIRMED)])
     out = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)
     assert out == "a\u241b[2J\ufffd2J\u240d\u2421\nb"
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.device.answer import Answer, Piece
@@ -88,9 +88,28 @@ def test_what_was_held_back_has_the_mark_of_its_last_token() -> None:
     found = Answer(identity(VOCABULARY), ("lo?",), started=0.0)
     shown = found.take(Emit((Emitted(0, Kind.CONFIRMED), Emitted(1, Kind.CHANGED))), now=1.0)
     shown += found.end()
-    assert shown == [Piece("he", Kind.CONFIRMED), Piece("l", Kind.CHANGED), Piece("l", Kind.CHANGED)]
+    assert shown == [Piece("he", (0,), Kind.CONFIRMED), Piece("l", (1,), Kind.CHANGED), Piece("l", (), Kind.CHANGED)]
     nothing = Answer(identity(VOCABULARY), (), started=0.0)
     assert nothing.end() == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    rounds=st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), max_size=6),
+    stop=st.lists(st.sampled_from(["!", "lo", "l", "\ufffd", "o!h", "\u20ac", "\u20ace"]), max_size=2, unique=True),
+    ended=st.booleans(),
+)
+def test_pieces_joined_are_the_answer(rounds: list[list[int]], stop: list[str], ended: bool) -> None:
+    """Texts and tokens: also of characters in parts, of broken ones, of tokens without text, and where a stop string comes."""
+    pieces = (b"he", b"l", b"lo", b"!", b"\xe2\x82", b"\xac", b"\xff", b"o!", b"h\xe2", b"")
+    found = Answer(identity(toy_vocabulary(pieces)), stop, started=0.0)
+    shown: list[Piece] = []
+    for numbers in [*rounds, *([[9]] if ended else [])]:
+        shown += found.take(Emit(tuple(Emitted(number, Kind.ACCEPTED) for number in numbers)), now=1.0)
+        assert "".join(piece.text for piece in shown) == found.text
+    shown += found.end()
+    assert "".join(piece.text for piece in shown) == found.text
+    assert [token for piece in shown for token in piece.tokens] == found.numbers
 
 
 def test_intervals() -> None:

@@ -463,7 +463,7 @@ def test_a_cloud_that_is_killed_in_the_middle(libraries: list[Index]) -> None:
             stopping: list[asyncio.Task[Any]] = []
 
             def show(pieces: Any) -> None:
-                shown.extend(piece.kind for piece in pieces)
+                shown.extend(piece.origin for piece in pieces)
                 if len(shown) == 5:
                     stopping.append(asyncio.ensure_future(stack.aclose()))
 
@@ -518,7 +518,7 @@ def test_what_is_shown_is_the_text_with_its_marks() -> None:
             shown: list[Any] = []
             result = await device.generate(question(tokens=24), connections, shown.extend)
             assert "".join(piece.text for piece in shown) == result.answer.text
-            assert {piece.kind for piece in shown} <= {Kind.LOCAL, Kind.CERTAIN, Kind.CONFIRMED, Kind.CHANGED}
+            assert {piece.origin for piece in shown} <= {Kind.LOCAL, Kind.CERTAIN, Kind.CONFIRMED, Kind.CHANGED}
 
     virtually(run())
 

@@ -38,10 +38,10 @@ class Marking:
 
     def show(self, pieces: Sequence[Piece]) -> None:
         """Add the text that a token brought, perhaps none yet."""
-        self._kinds.append(pieces[-1].kind if pieces else None)
+        self._kinds.append(pieces[-1].origin if pieces else None)
         for piece in pieces:
             if self._marked:
-                self._console.out(shown.block(piece.text), style=STYLES[piece.kind], end="", highlight=False)
+                self._console.out(shown.block(piece.text), style=STYLES[piece.origin], end="", highlight=False)
             else:
                 write(piece.text)
 

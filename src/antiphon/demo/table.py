@@ -133,9 +133,9 @@ class _Line:
 
     def show(self, pieces: Sequence[Piece]) -> None:
         """Add what a round brought."""
-        for piece in pieces:
-            mark = "" if self._console.is_terminal else MARKS[piece.kind]
-            self._put(mark + piece.text.replace("\n", " "), STYLES[piece.kind])
+        for piece in filter(lambda piece: piece.text, pieces):
+            mark = "" if self._console.is_terminal else MARKS[piece.origin]
+            self._put(mark + piece.text.replace("\n", " "), STYLES[piece.origin])
 
     def _put(self, text: str, style: str) -> None:
         if self._column and self._column + cell_len(text) > self._console.width:

@@ -1,10 +1,11 @@
 """An answer as it grows, and the figures of how it went."""
 
 import statistics
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from antiphon.device.emission import Emission
 from antiphon.device.text import TextStream, bytes_of
@@ -19,10 +20,15 @@ from antiphon.wire.session import TrafficCounter
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text to show, and where its last token came from."""
+    """A stretch of an answer as it comes: its text, the tokens that begin in it, and where the last of them came from.
+
+    tokens: ids of the model whose answer it is, the cloud's unless the device writes alone. Joined, the texts and the tokens of
+    all pieces are those of the answer; either may be empty, for a token may bring no text yet, or its end nothing but text.
+    """
 
     text: str
-    kind: Kind
+    tokens: tuple[int, ...]
+    origin: Kind
 
 
 class Answer:
@@ -46,6 +52,11 @@ class Answer:
         self._common = common
         self._stream = TextStream(stop)
         self._last = Kind.LOCAL
+        self._begins: list[int] = []
+        """Where each token begins, in bytes of them all."""
+        self._size = self._shown = self._given = 0
+        """Bytes of all tokens, bytes of them that are shown, and tokens that pieces had."""
+        self._unshown = b""
 
     @property
     def stopped(self) -> bool:
@@ -72,37 +83,52 @@ class Answer:
         return Work(*by_kind, self.exchanged)
 
     def end(self) -> list[Piece]:
-        """The text that was held back, when nothing more comes; it has the mark of the last token."""
-        pieces = self._show(b"", self._last, final=True)
+        """The text that was held back and the tokens without any, when nothing more comes; with the mark of the last token."""
+        text = self._feed(b"", final=True)
         if self.stopped:
             self._trim()
-        return pieces
+        piece = self._piece(text, len(self.numbers), self._last)
+        return [piece] if piece.text or piece.tokens else []
 
     def _take(self, token: Emitted) -> list[Piece]:
+        data = self._bytes(token.number)
         self.numbers.append(token.number)
+        self._begins.append(self._size)
+        self._size += len(data)
         if not self.stopped:
             self.written.append(token.number)
         self._last = token.kind
-        return self._show(self._bytes(token.number), token.kind)
+        text = self._feed(data)
+        return [self._piece(text, self._begun, token.kind)] if text else []
 
     def _bytes(self, number: int) -> bytes:
         return b"" if number in self._common.ends else self._common.pieces[number]
 
+    def _feed(self, data: bytes, *, final: bool = False) -> str:
+        """The text that can be shown now."""
+        text = self._stream.feed(data, final=final)
+        self.text += text
+        self._unshown += data
+        size = bytes_of(text, self._unshown)
+        self._shown, self._unshown = self._shown + size, self._unshown[size:]
+        return text
+
+    @property
+    def _begun(self) -> int:
+        """Tokens that do not lie wholly behind what is shown."""
+        return bisect_left(self._begins, self._shown)
+
+    def _piece(self, text: str, until: int, origin: Kind) -> Piece:
+        numbers, self._given = self.numbers[self._given : until], until
+        return Piece(text, tuple(self._common.cloud_ids[numbers].tolist()), origin)
+
     def _trim(self) -> None:
         """Drop the tokens that lie wholly behind the text, and what came with them."""
-        pieces = [self._bytes(number) for number in self.numbers]
-        size = bytes_of(self.text, b"".join(pieces))
-        begins = accumulate(map(len, pieces[:-1]), initial=0)
-        kept = sum(begin < size for begin in begins)
-        del self.numbers[kept:]
+        kept = self._begun
+        del self.numbers[kept:], self._begins[kept:]
         for index, emission in enumerate(self.emissions):
             self.emissions[index] = emission.first(kept)
             kept -= len(self.emissions[index].kinds)
-
-    def _show(self, data: bytes, kind: Kind, *, final: bool = False) -> list[Piece]:
-        text = self._stream.feed(data, final=final)
-        self.text += text
-        return [Piece(text, kind)] if text else []
 
     @property
     def committed(self) -> int:
