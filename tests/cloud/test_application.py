@@ -17,8 +17,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from antiphon.cloud.server import address, listen
 from antiphon.cloud.service import Cloud
 from antiphon.config import ModelConfig, ServeConfig
-from antiphon.device.connection import DeviceSession, connect
+from antiphon.device.connection import connect
 from antiphon.device.runner import opening
+from antiphon.device.session import DeviceSession
 from antiphon.errors import LinkError, ModelError, UsageError
 from antiphon.models.toy import named_toy
 from antiphon.retrieval.sqlite.index import SqliteIndex

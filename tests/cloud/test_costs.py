@@ -6,14 +6,15 @@ import time
 import msgspec
 import pytest
 
-from antiphon.cloud.connection import SessionHost
 from antiphon.cloud.service import SCORES_BYTES, Cloud
+from antiphon.cloud.session import SessionHost
 from antiphon.cloud.told import told
 from antiphon.config import MAX_LOGIT_BIASES, Limits, SamplingParams
 from antiphon.core.distributions import Logits
 from antiphon.core.mixture.scores import StepScores
-from antiphon.device.connection import Connection, DeviceSession
+from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
+from antiphon.device.session import DeviceSession
 from antiphon.engine.worker import Worker
 from antiphon.errors import CapacityError, ProtocolError, RemoteError, UsageError
 from antiphon.methods import WITH_DOCUMENTS

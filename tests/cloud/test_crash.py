@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from antiphon.config import NoOptions
-from antiphon.device.connection import Connection, DeviceSession
+from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
+from antiphon.device.session import DeviceSession
 from antiphon.errors import RemoteError
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, DeviceSide, Method

@@ -15,8 +15,9 @@ import pytest
 from websockets.asyncio.server import ServerConnection
 
 from antiphon.config import Request
-from antiphon.device.connection import BYTES_WAITING, MESSAGES_WAITING, Connection, connect
+from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
+from antiphon.device.session import BYTES_WAITING, MESSAGES_WAITING
 from antiphon.engine.worker import Worker
 from antiphon.errors import ProtocolError, RemoteError
 from antiphon.vocabulary import MAX_BYTES, MAX_TOKENS, Vocabulary

@@ -9,8 +9,9 @@ from antiphon.cloud.connection import CloudConnection
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
 from antiphon.config import Limits, Request, SamplingParams, ServeConfig
-from antiphon.device.connection import Connection, DeviceSession, connect
+from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
+from antiphon.device.session import DeviceSession
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import Method
 from antiphon.models.base import Model

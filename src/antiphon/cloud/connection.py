@@ -5,30 +5,22 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
 
 from antiphon import __version__
-from antiphon.cloud.records import Record, Records, is_recorded
-from antiphon.cloud.service import Answering, Cloud, failure_code
+from antiphon.cloud.records import Records, is_recorded
+from antiphon.cloud.service import Cloud, failure_code
+from antiphon.cloud.session import SessionHost
 from antiphon.cloud.told import told
 from antiphon.config import Timeouts
-from antiphon.core.distributions import Logits
 from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, LinkError, ProtocolError
 from antiphon.methods.drive import serve
-from antiphon.methods.effects import Step
-from antiphon.models.base import Stop, public_name
-from antiphon.transport.frames import Inbox, Transport, next_within
+from antiphon.models.base import public_name
+from antiphon.transport.frames import Transport
 from antiphon.transport.websocket import header_bytes
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire import messages as m
 from antiphon.wire.session import Life, Received, Side, WireSession
-
-MESSAGES_IN_FLIGHT = 64
-"""Messages of one session that may wait to be read, of the bytes of one frame together; a device in lockstep never has more
-than two."""
-
-Computed = TypeVar("Computed")
 
 log = logging.getLogger(__name__)
 
@@ -154,7 +146,7 @@ class CloudConnection:
             self._ready()
         await self.send(m.CommonWanted() if common is None else m.CommonReady())
 
-    async def _run(self, host: "SessionHost", opening: m.Open) -> None:
+    async def _run(self, host: SessionHost, opening: m.Open) -> None:
         try:
             await self._answer(host, opening)
         except ProtocolError as error:
@@ -164,7 +156,7 @@ class CloudConnection:
         except AntiphonError as error:
             await self._fail(host.session, failure_code(error), error)
 
-    async def _answer(self, host: "SessionHost", opening: m.Open) -> None:
+    async def _answer(self, host: SessionHost, opening: m.Open) -> None:
         if self._common is None:
             raise ProtocolError("a session needs a common vocabulary", "out-of-turn")
         async with self._cloud.answering(opening, self._common, self._records.by_session) as answering:
@@ -207,7 +199,7 @@ class CloudConnection:
         for host in hosts:
             await self._cancel(host.session)
 
-    def _ended(self, host: "SessionHost", task: "asyncio.Task[None]") -> None:
+    def _ended(self, host: SessionHost, task: "asyncio.Task[None]") -> None:
         """A session's task is over. A fault of ours ends that session alone: the others know nothing of it."""
         if task.cancelled() or (fault := task.exception()) is None:
             self._forget(host)
@@ -217,104 +209,8 @@ class CloudConnection:
         host.task = asyncio.create_task(self._fail(host.session, failure_code(fault), told))
         host.task.add_done_callback(lambda _: self._forget(host))
 
-    def _forget(self, host: "SessionHost") -> None:
+    def _forget(self, host: SessionHost) -> None:
         if host.answering is not None and is_recorded(host.answering.method):
             self._records.keep(host.session, host.record)
         self._hosts.pop(host.session, None)
         self._wire.counters.pop(host.session, None)
-
-
-class _Yielding:
-    """A pass under way that gives way to a kind of message."""
-
-    def __init__(self, to: type[m.Message] | None) -> None:
-        self._to, self.stop, self.told = to, Stop(), asyncio.Event()
-
-    def hear(self, message: m.Message) -> None:
-        """Give up if it is for this message."""
-        if self._to is not None and isinstance(message, self._to):
-            self.give_up()
-
-    def give_up(self) -> None:
-        self.stop.set()
-        self.told.set()
-
-
-class SessionHost:
-    """One session: its inbox, its costs, and what its cloud half asks for."""
-
-    def __init__(self, connection: CloudConnection, session: int) -> None:
-        self.session = session
-        self.task: asyncio.Task[None] | None = None
-        self.passes = 0
-        self.compute_ms = 0.0
-        self.record = Record()
-        """Its passes, but for those that were given up."""
-        self.answering: Answering | None = None
-        self._yielding: _Yielding | None = None
-        self._connection = connection
-        self._inbox: Inbox[m.Message] = Inbox(MESSAGES_IN_FLIGHT, connection.frame_bytes)
-
-    def last_word(self, reason: str) -> m.Closed:
-        """What the device is told at the end."""
-        answering = self.answering
-        shared, rounding = (False, 0.0) if answering is None else (answering.shared, answering.verifier.rounding)
-        # Sums and differences of floats may lie a last digit outside of what they can be.
-        return m.Closed(reason, self.passes, max(0.0, self.compute_ms), shared, min(1.0, rounding))
-
-    def deliver(self, received: Received) -> None:
-        """Take a message of the device half. Raises ProtocolError if too many wait."""
-        self._inbox.offer(received.message, received.size)
-        if self._yielding is not None:
-            self._yielding.hear(received.message)
-
-    async def compute(self, call: Callable[[], Computed]) -> Computed:
-        """Run a call in the model's thread, when its turn has come."""
-        return await self._connection.worker.run(call)
-
-    def step(self, step: Step) -> Logits:
-        """Run a pass; those that score something are counted."""
-        return self._counted(step, step.run)
-
-    async def preemptible(self, step: Step) -> Logits | None:
-        """Run a pass when its turn has come, unless what it gives way to comes before it is over."""
-        self._yielding = yielding = _Yielding(step.gives_way)
-
-        def call() -> Logits | None:
-            return self._counted(step, partial(step.run_unless, yielding.stop))
-
-        try:
-            logits, unspent = await self._connection.worker.preemptible(call, yielding.told)
-        finally:
-            yielding.give_up()  # where the session was cancelled, its pass need not go on
-            self._yielding = None
-        self.compute_ms -= 1000 * unspent
-        return logits
-
-    def _counted(self, step: Step, forward: Callable[[], Computed]) -> Computed:
-        width = len(step.tokens)
-        logits, seconds = self._connection.worker.timed(forward, width, step.keep + width)
-        self.passes += step.rows > 0
-        self.compute_ms += 1000 * seconds
-        if logits is not None and self.answering is not None and is_recorded(self.answering.method):
-            self.record.add(step)
-        return logits
-
-    async def send(self, message: m.Message) -> None:
-        """Send to the device half."""
-        await self._connection.send(message, self.session)
-
-    async def receive(self, within: float | None) -> m.Message | None:
-        """The next message of the device half; None if none came in so many seconds.
-
-        Raises ProtocolError if it is silent for too long: others wait for room.
-        """
-        seconds = self._connection.idle_seconds
-        message = await next_within(self._inbox, seconds if within is None else within)
-        if message is None and within is None:
-            raise ProtocolError(f"the device was silent for {seconds:g} s, so its session is over", "timeout")
-        return message
-
-    def now(self) -> float:
-        """The time in seconds."""
-        return asyncio.get_running_loop().time()

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Answer, Piece
-from antiphon.device.connection import DeviceSession, arriving, understood
+from antiphon.device.session import DeviceSession, arriving, understood
 from antiphon.engine.worker import Worker
 from antiphon.errors import ProtocolError
 from antiphon.methods.drive import drive

@@ -12,8 +12,9 @@ from enum import Enum
 
 from antiphon.config import Request
 from antiphon.device.answer import Answer
-from antiphon.device.connection import CLOSE_SECONDS, MEND_SECONDS, Connection, DeviceSession
+from antiphon.device.connection import MEND_SECONDS, Connection
 from antiphon.device.host import Host, now, run_half
+from antiphon.device.session import CLOSE_SECONDS, DeviceSession
 from antiphon.errors import LinkError, ProtocolError, RemoteError
 from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.effects import Finish

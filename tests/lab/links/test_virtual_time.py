@@ -9,14 +9,16 @@ from typing import Any, TypeVar
 
 import pytest
 
-from antiphon.cloud.connection import CloudConnection, SessionHost
+from antiphon.cloud.connection import CloudConnection
 from antiphon.cloud.service import Cloud
+from antiphon.cloud.session import SessionHost
 from antiphon.config import Limits, Timeouts
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Answer
-from antiphon.device.connection import Connection, DeviceSession
+from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.device.host import Host
+from antiphon.device.session import DeviceSession
 from antiphon.engine.worker import Worker
 from antiphon.errors import LinkError, ProtocolError
 from antiphon.methods.drive import drive, serve

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from antiphon.cloud.connection import MESSAGES_IN_FLIGHT
+from antiphon.cloud.session import MESSAGES_IN_FLIGHT
 from antiphon.config import Limits, SamplingParams
 from antiphon.core.mixture.consult import AskAll, AskChunk, AskScores, Question
-from antiphon.device.connection import DeviceSession
+from antiphon.device.session import DeviceSession
 from antiphon.errors import ProtocolError, RemoteError
 from antiphon.methods.effects import Kind
 from antiphon.methods.mixture.cloud import KEPT

@@ -12,8 +12,9 @@ from antiphon.config import SamplingParams
 from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import process
 from antiphon.core.rounding import LogRatios, fixed_point, quantise_ratios
-from antiphon.device.connection import Connection, DeviceSession
+from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
+from antiphon.device.session import DeviceSession
 from antiphon.errors import ProtocolError, RemoteError
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, Method
