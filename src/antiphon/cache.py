@@ -46,6 +46,8 @@ def replacing(target: Path) -> Iterator[Path]:
 
     Raises CacheError for every OSError, of the block too.
     """
+    # A name of its own: two processes may make the same file at once, and the last one wins whole. In the same folder, for a
+    # rename is atomic only within a file system.
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
         yield temporary

@@ -89,6 +89,7 @@ class Vocabulary:
 
 def _inflate(packed: bytes, limit: int) -> bytes:
     inflater = zlib.decompressobj()
+    # At most so many bytes are ever made: a small stream can inflate to gigabytes.
     raw = inflater.decompress(packed, limit)
     if not inflater.eof or inflater.unused_data:
         raise ValueError("it is cut short, too large, or followed by something else")
@@ -105,6 +106,7 @@ def _parse(raw: bytes) -> Vocabulary:
     kinds = np.frombuffer(raw, np.uint8, count, cursor := cursor + 2 * count)
     bits = np.frombuffer(raw, np.uint8, (count + 7) // 8, cursor := cursor + count)
     borders = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]) + cursor + len(bits)
+    # The sizes must add up to what is there, to the byte, or pieces would be cut from the wrong places.
     if borders[-1] != len(raw) or not all(0 <= token < count for token in (end, *ends)):
         raise ValueError("its parts do not fit together")
     edges = borders.tolist()
@@ -175,6 +177,7 @@ def common_vocabulary(device: Vocabulary, cloud: Vocabulary) -> CommonVocabulary
         return identity(cloud)
     ids = {piece: token for token, piece in enumerate(device.pieces) if device.canonical[token]}
     flags = np.fromiter((piece in ids for piece in cloud.pieces), dtype=bool, count=len(cloud)) & cloud.canonical
+    # The ends match by role: a drafter must be able to propose to stop, whatever its token for that is called (METHODS 1).
     flags[cloud.end] = True
     numbered = _numbered(cloud, flags)
     own = [ids.get(piece, device.end) for piece in numbered.pieces[: numbered.size]]
@@ -200,6 +203,7 @@ def from_members(cloud: Vocabulary, members: bytes) -> CommonVocabulary:
         raise ProtocolError(f"the map of common tokens is malformed: {error}", "bad-vocabulary") from error
     flags = np.unpackbits(np.frombuffer(packed, np.uint8)).astype(bool)
     allowed = np.zeros(8 * size, dtype=bool)
+    # Whatever a device claims, two tokens of the same bytes are never both common: their number would be a toss-up.
     allowed[: len(cloud)] = cloud.canonical
     allowed[cloud.end] = True
     if len(flags) != len(allowed) or not flags[cloud.end] or bool((flags & ~allowed).any()):
@@ -210,6 +214,7 @@ def from_members(cloud: Vocabulary, members: bytes) -> CommonVocabulary:
 def _numbered(cloud: Vocabulary, flags: NDArray[np.bool_]) -> CommonVocabulary:
     # The end of an answer has no bytes, so it comes first.
     key = {token: b"" if token == cloud.end else cloud.pieces[token] for token in np.flatnonzero(flags).tolist()}
+    # By bytes, which both ends know, and not by ids, of which each knows its own.
     common = sorted(key, key=key.__getitem__)
     cloud_ids = np.concatenate([common, np.flatnonzero(~flags)]).astype(np.int32)
     pieces = tuple(cloud.pieces[token] for token in cloud_ids.tolist())

@@ -54,6 +54,8 @@ class Worker:
         try:
             yield await self.run(opened)
         finally:
+            # Posted and not awaited: a caller that is being cancelled could be cancelled again while it waits, and the context
+            # would stay open.
             self.post(lambda: [one.close() for one in held])
 
     async def preemptible(self, call: Callable[[], Result | None], told: asyncio.Event) -> tuple[Result | None, float]:
@@ -74,6 +76,7 @@ class Worker:
 
     def close(self) -> None:
         """Wait for the call under way and for what was posted, drop the rest."""
+        # Those under way cannot be cancelled and are waited for: memory of the model must not be freed under a pass.
         for future in list(self._asked):
             future.cancel()
         self._executor.shutdown()

@@ -199,6 +199,7 @@ def _spell_text(model: Model, text: str) -> list[int]:
     ids = model.tokenize(text)
     if _spells(model, ids, text):
         return ids
+    # Which characters are to blame is found one by one, so that the rest keeps the tokens of whole words.
     lost = {character for character in set(text) if not _spells(model, model.tokenize(character), character)}
     ids = []
     for is_lost, run in groupby(text, lost.__contains__):

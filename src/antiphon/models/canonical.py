@@ -31,6 +31,7 @@ def _chosen(piece: bytes, tokens: list[int], kinds: NDArray[np.uint8], tokenize:
         emitted = tokenize(piece.decode())
     except UnicodeDecodeError:
         emitted = []
+    # What the tokenizer writes is what the model saw in training; its twin it hardly ever did.
     if len(emitted) == 1 and emitted[0] in tokens:
         return emitted[0]
     return min(tokens, key=lambda token: (kinds[token] == TokenKind.BYTE, token))

@@ -48,5 +48,6 @@ def context(passages: Sequence[str], prompt: str, form: Form) -> str:
 
 
 def _text(found: Found) -> str:
+    # A model reads a title better than none, but not the same words twice.
     title, text = found.passage.title, found.passage.text
     return f"{title}\n{text}" if title and not text.startswith(title) else text

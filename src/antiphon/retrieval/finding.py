@@ -77,6 +77,7 @@ def _enters(root: Path, folder: Path, wanted: Wanted, seen: Seen, visited: set[s
     if folder.is_symlink() and not wanted.follow_links:
         seen.left_out[str(folder)] = _WITHIN if _is_within(folder, root) else _OUT
         return False
+    # With links followed a folder can be reached twice, or contain itself.
     real = os.path.realpath(folder)
     if real in visited:  # a link to a folder above it
         return False

@@ -28,6 +28,7 @@ _ALIKE: Final = {
 
 def folded(text: str) -> str:
     """The text with spaces for all that is no part of a word, and its letters folded."""
+    # Composed again at the end: Hangul would else stay in letters, and the patterns of scripts look for syllables.
     return unicodedata.normalize("NFC", text.translate(_FOLDS))
 
 

@@ -12,6 +12,7 @@ DEPTH = 10
 def fused(rankings: Sequence[Sequence[int]]) -> list[int]:
     """All ids of the rankings by the sum of 1 / (CONSTANT + rank), ranks from 1; the lowest id first among equals."""
     totals: defaultdict[int, float] = defaultdict(float)
+    # Ranks and not scores: BM25 and cosines have no common unit, and a calibration would be one more thing to get wrong.
     for ranking in rankings:
         for rank, item in enumerate(ranking, 1):
             totals[item] += 1 / (CONSTANT + rank)

@@ -113,6 +113,7 @@ def _take(index: Index, tasks: Sequence[_Task], progress: Progress) -> Report:
     known = {source.path: source for source in index.sources()}
     counter = _Counter(progress, {task.path: _size(task.path) for task in tasks})
     report = Report()
+    # One process of readers for the whole run: to start one takes longer than most files do.
     with Reader() as reader:
         for task in tasks:
             counter.begin(task.path)
@@ -123,6 +124,7 @@ def _take(index: Index, tasks: Sequence[_Task], progress: Progress) -> Report:
             except OSError as error:
                 _fail(index, task.path, known, report, f"it cannot be read ({(error.strerror or str(error)).lower()})")
             counter.end()
+    # Once, at the end: it writes the whole index anew.
     index.erase()
     return report
 
@@ -146,6 +148,7 @@ def _take_one(
         _require_same_place(found, before)
     if before is not None and _as_before(found, before):
         same = (before.size, before.modified_ns) == (found.size, found.modified_ns)
+        # A touched file is read once for its digest, and not cut, counted and embedded again.
         if not same and (same := before.digest == _digest(task.path)):
             index.touch(found)
         if same:
@@ -153,6 +156,8 @@ def _take_one(
             return
     found = replace(found, digest=_digest(task.path))
     told: list[str] = []
+    # A generator: what was there before stays until the last passage of the new reading is in, and all of it if that fails
+    # midway.
     count = index.put(found, counted(_passages(task, reader, told)))
     if not count:
         index.delete([task.path])
@@ -161,6 +166,7 @@ def _take_one(
     if told:
         report.told[task.path] = told
     (report.added if before is None else report.updated).append(task.path)
+    # Only now: if the new name could not be read, the old one must not be lost for it.
     if before is None and (old := _renamed(found, known)):
         index.delete([old])
         report.renamed[task.path] = old

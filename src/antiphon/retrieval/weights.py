@@ -47,6 +47,7 @@ def log_weight(scores: Sequence[float], temperature: float) -> float:
     """The log of the sum of exp(score / temperature); -inf for no scores. ValueError unless the temperature is above 0."""
     if not temperature > 0:
         raise ValueError(f"the temperature must be above 0, not {temperature}")
+    # In logarithms: exp of a score over a small tau overflows, and only differences of log h matter.
     return float(np.logaddexp.reduce(np.asarray(scores, dtype=np.float64) / temperature)) if len(scores) else -math.inf
 
 

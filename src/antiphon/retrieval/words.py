@@ -78,6 +78,7 @@ class Words:
 
     def of(self, texts: Iterable[str]) -> Numbered:
         """The words of each text, and parts of them, as often as they stand there."""
+        # Forgotten as a whole, now and then: to know which words were used last would cost more than to stem them again.
         if len(self._runs) > _MOST_KEPT:
             self._forget()
         split = [runs(text) for text in texts]
@@ -160,6 +161,7 @@ def runs(text: str) -> list[str]:
 
 def _of_latin(word: str, stem: str) -> tuple[str, ...]:
     """What is asked for: the stem, and how a longer word begins."""
+    # The beginning of a number is another number.
     if len(word) > LETTERS_OF_BEGINNING and not word.isdigit():
         return stem, BEGINNING + word[:LETTERS_OF_BEGINNING]
     return (stem,)

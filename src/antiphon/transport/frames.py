@@ -84,6 +84,8 @@ class Inbox(asyncio.Queue[Item]):
         self._take(item, size)
 
     def _fits(self, size: int) -> bool:
+        # One alone always fits, however large: frames have a bound of their own, and with none waiting nobody could ever make
+        # room.
         return not self._sizes or (len(self._sizes) < self._most and self._bytes + size <= self._most_bytes)
 
     def _take(self, item: Item, size: int) -> None:
@@ -106,6 +108,7 @@ async def next_within(queue: "asyncio.Queue[Item]", seconds: float | None) -> It
     """The next item of a queue, or None if none came in so many seconds (None: wait as long as it takes; 0: do not wait)."""
     if seconds is None:
         return await queue.get()
+    # Without a turn of the event loop: what a half asks for with 0 is what has come already, and it asks often.
     if seconds <= 0:
         return None if queue.empty() else queue.get_nowait()
     try:

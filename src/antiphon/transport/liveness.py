@@ -48,14 +48,18 @@ class Liveness:
         now, beat = self._loop.time(), self._seconds / BEATS
         if not self._transport.is_reading():
             self._heard = now  # it may well say something: it is this end that does not listen
+        # Less than at the last look is a sign. Buffers of the system hold megabytes: that we could write says nothing of the
+        # peer.
         if not self._paused or unsent(self._transport) < self._unsent:
             self._taken, self._unsent = now, unsent(self._transport)
         if now - self._heard >= self._seconds:
             return self._lost(f"it gave no sign for {self._seconds:g} s")
         if now - self._taken >= self._seconds:
             return self._lost(f"it took nothing for {self._seconds:g} s")
+        # No ping behind a full buffer: it would wait there too, and prove nothing.
         if now - self._heard >= beat and not self._paused:
             self._ping()
+        # Also exactly when the link would be lost, so that the loss comes when it was promised and not a beat later.
         due = min(self._heard, self._taken) + self._seconds - now
         self._timer = self._loop.call_later(min(beat, due), self._beat)
         return None

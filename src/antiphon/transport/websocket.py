@@ -47,6 +47,7 @@ class _Watched(ClientConnection):
         super().data_received(data)
         if self._pulse is not None:
             self._pulse.heard()
+        # The library answers pings by itself, also where nobody reads the answers: what that piles up is bounded here.
         self._unread = self._unread + self.transport.get_write_buffer_size() - before if self.paused else 0
         if self._unread > UNREAD_BYTES:
             self.lose("it asks and reads no answer")
@@ -123,6 +124,7 @@ async def dial(url: str, max_frame_bytes: int, timeouts: Timeouts | None = None)
     public = shown.address(url)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
+            # The session has the say over sizes, in a sentence; the socket's own bound is only for what no session would take.
             socket = await _connected(url, max_frame_bytes + 1024, timeouts)
     except InvalidStatus as error:
         raise LinkError(_refused(public, error.response)) from error
@@ -162,6 +164,8 @@ class _Once(connect):
 
 
 async def _connected(url: str, limit: int, timeouts: Timeouts) -> _Watched:
+    # No compression: bits that are counted are those that cross. No proxy from the environment: a question goes to the address
+    # that was given. Pings are ours (`Liveness`), which knows a long frame from silence.
     settings: dict[str, Any] = {"compression": None, "proxy": None, "ping_interval": None, "close_timeout": timeouts.close}
     socket = await _Once(url, max_size=limit, max_queue=FRAMES_WAITING, create_connection=_Watched, **settings)
     if not isinstance(socket, _Watched):

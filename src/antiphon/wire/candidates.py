@@ -45,6 +45,8 @@ class CandidateCodec:
             self._write(writer, candidate, seen)
 
     def _write(self, writer: Writer, candidate: Candidate, seen: list[int]) -> None:
+        # A likely token is drawn again and again: the second time its place among the seen ones is enough, a few bits instead
+        # of an id and a probability. Only the coin of its rounding is new.
         again = candidate.number in seen
         if seen:
             writer.number(int(again), 1)
@@ -86,7 +88,9 @@ class CandidateCodec:
         for candidate in candidates:
             if candidate.number == rejected and not self._as_paper:
                 raise ProtocolError("a candidate is the very draft that was rejected", "out-of-range")
+            # The device divides by it.
             if candidate.number < self._common.size and not 0 < candidate.units < 2**self._bits:
                 raise ProtocolError("a candidate has a probability of 0 or above 1, so it cannot be one", "bad-probability")
+        # Such a candidate ends the test: what stands behind it was drawn for nothing.
         if not self._as_paper and any(candidate.number >= self._common.size for candidate in candidates[:-1]):
             raise ProtocolError("a candidate outside the common vocabulary always passes, but more follow", "out-of-range")

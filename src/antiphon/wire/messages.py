@@ -322,6 +322,8 @@ def decode(frame: bytes) -> Envelope:
     """The envelope in a frame. Raises ProtocolError if it is not one, whatever the bytes."""
     try:
         return _decoder.decode(frame)
+    # UsageError: dataclasses of the configuration check themselves while they are decoded. RecursionError: nested arrays of a
+    # peer.
     except (msgspec.MsgspecError, UsageError, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError(f"the frame is not a valid message: {error}") from error
 

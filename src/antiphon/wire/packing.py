@@ -47,15 +47,19 @@ class Writer:
         Whichever is smaller; a bit in front says which.
         """
         support, bits = np.flatnonzero(codes != zero), 8 * codes.itemsize
+        # Counted and not guessed: at temperature 0 or under top-k a target has few tokens, and is a hundredth of the dense
+        # form.
         sparse = len(support) > 0 and _sparse_bits(len(support), len(codes), bits) < len(codes) * bits
         self.number(int(sparse), 1)
         if sparse:
+            # One less, for none is not possible: so a count of all tokens fits into the bits of a token.
             self.number(len(support) - 1, bits_for(len(codes)))
             self.numbers(support, bits_for(len(codes)))
         self.array(codes[support] if sparse else codes)
 
     def numbers(self, values: NDArray[np.integer[Any]], bits: int) -> None:
         """Append unsigned numbers in `bits` bits each."""
+        # All at once: a loop over numbers shifts an ever longer integer, in time quadratic in their count.
         flags = (values[:, None] >> np.arange(bits)) & 1
         packed = np.packbits(flags.astype(np.uint8), bitorder="little").tobytes()
         self.number(int.from_bytes(packed, "little"), bits * len(values))
@@ -88,6 +92,7 @@ class Reader:
         chunk = int.from_bytes(self._payload[start // 8 : (stop + 7) // 8], "little")
         self._advance(stop)
         value = (chunk >> (start % 8)) & ((1 << bits) - 1)
+        # Bits can hold more than there are tokens; no method should have to ask whether an id is one.
         if value >= below:
             raise ProtocolError(f"{what} is {value}, but must be below {below}", "out-of-range")
         return value
@@ -102,6 +107,8 @@ class Reader:
     def probabilities(self, size: int, bits: int, what: str) -> Probs:
         """A distribution over `size` tokens, as `Writer.probabilities` wrote it; it must sum to exactly 1."""
         counts = self.array(f"<u{bits // 8}", size).astype(np.int64)
+        # Whole numbers: the sum is exact, and what is off by one is refused. The test and the residual would else be about
+        # something that is no distribution.
         if int(counts.sum()) != 2**bits - 1:
             total = counts.sum() / (2**bits - 1)
             raise ProtocolError(f"{what} sum to {total:.9g}, not 1", "bad-probability")
@@ -121,6 +128,7 @@ class Reader:
             return self.array(dtype, size)
         support = self._support(size, what)
         listed = self.array(dtype, len(support))
+        # One distribution has one form: else two payloads mean the same, and a sender could hide bits in the choice.
         if (listed == zero).any():
             raise ProtocolError(f"{what} list a token of probability 0", "bad-probability")
         full = np.full(size, zero, dtype=dtype)
@@ -144,6 +152,7 @@ class Reader:
 
     def finish(self) -> None:
         """Check that nothing is left but the padding of the last byte, all zero."""
+        # What is left over is a sign that the two ends count differently; better an error now than other tokens later.
         if self._payload[(self._cursor + 7) // 8 :] or self._padding():
             raise ProtocolError("the payload is longer than its message says")
 
@@ -155,6 +164,7 @@ class Reader:
         if self._padding():
             raise ProtocolError("the payload has padding that is not zero")
         start = (self._cursor + 7) // 8
+        # Before anything is allocated: a length that a peer invented must not cost memory.
         self._advance(8 * (start + size * np.dtype(dtype).itemsize))
         return np.frombuffer(self._payload, dtype, size, start)
 

@@ -36,6 +36,7 @@ class ScoreCodec:
             scores[token] = reader.number(CODE_BITS, 1 << CODE_BITS, "a score")
         bound = reader.number(CODE_BITS, 1 << CODE_BITS, "the bound")
         reader.finish()
+        # A dict took the later of two scores in silence; which one counts must not be the reader's choice.
         if len(scores) < count:
             raise ProtocolError("a token's score was sent twice", "out-of-range")
         return Report(scores, bound)
@@ -54,6 +55,7 @@ class ScoreCodec:
         draft = self._token(reader) if drafted else None
         codes: Codes = reader.codes("<u2", self._size, ZERO, "the scores")
         reader.finish()
+        # All scores 0 are a cloud that says nothing: the mixture would be the device's own, and be called the mixture's.
         if (codes == ZERO).all():
             raise ProtocolError("the scores are of no distribution: all of them are 0", "bad-probability")
         if draft is not None and codes[draft] == ZERO:

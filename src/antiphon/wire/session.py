@@ -174,19 +174,23 @@ class WireSession:
     def receive(self, frame: bytes, now: float = 0.0) -> list[Received]:
         """What a frame of the other end brings. Raises ProtocolError if it is malformed, too large or out of turn."""
         self._check_size(frame)
+        # Only until then: a connection that is READY may be quiet for as long as its transport gives signs of life.
         if self.state is not State.READY and now > self._deadline:
             raise ProtocolError("the handshake took too long", "timeout")
         envelope = m.decode(frame)
+        # The table comes before the message is acted on: a half is never given what it would have to refuse.
         stale = self._advance(self.side.other, envelope.session, envelope.message)
         self._count(self.side.other, envelope.session, envelope.message, len(frame))
         return [] if stale else [Received(envelope.session, envelope.message, len(frame))]
 
     def life(self, session: int) -> Life:
         """How far a session is."""
+        # Sessions that ended are not remembered one by one: numbers only rise, so one below the newest was used already.
         return self._lives.get(session, Life.ENDED if session <= self._newest else Life.IDLE)
 
     def _check_size(self, frame: bytes) -> None:
         ready = self.state is State.READY
+        # A stranger may make us read no more than a handshake takes.
         bound = self.limits.frame_bytes if ready else min(SMALL_FRAME_BYTES, self.limits.frame_bytes)
         if len(frame) > bound:
             raise ProtocolError(f"the frame has {len(frame)} bytes; at most {bound} are accepted", "too-large")
@@ -225,6 +229,7 @@ class WireSession:
         if counter is None:  # the connection itself, or a frame that came after its session was settled
             return
         direction = counter.up if sender is Side.DEVICE else counter.down
+        # The prompt crosses with every method alike and would drown what they differ in.
         traffic = counter.setup if isinstance(message, m.Open | m.Opened) else direction
         payload = m.payload_bits(message)
         traffic.frames += 1

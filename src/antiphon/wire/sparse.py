@@ -118,6 +118,8 @@ class _Delta(_Plain):
 
     def _read_support(self, reader: Reader, count: int) -> Numbers:
         gaps = np.fromiter((_varint(reader) for _ in range(count)), dtype=np.int64, count=count)
+        # Gaps cannot be negative, so the numbers ascend by themselves; that they stay below the vocabulary is checked by the
+        # caller.
         return np.cumsum(gaps + 1) - 1
 
 
@@ -139,8 +141,10 @@ def _varint(reader: Reader) -> int:
     while (byte := int(reader.array("u1", 1)[0])) >= 128:
         value |= (byte & 127) << shift
         shift += 7
+        # Four bytes of 7 bits hold any gap of the largest vocabulary; without an end a peer could make a number of any size.
         if shift > 21:
             raise ProtocolError("a gap between tokens is larger than any vocabulary", "out-of-range")
+    # A varint of more bytes than it needs would be a second way to write the same gap.
     if byte == 0 and shift:
         raise ProtocolError("a gap between tokens is written in more bytes than it needs")
     return value | byte << shift
@@ -180,6 +184,7 @@ class _Tight:
             distributions = [self._decoded(decoder) for _ in range(count)]
         except AssertionError as error:  # what the library raises for words that its encoder cannot have written
             raise ProtocolError("packed draft distributions are no output of the range coder") from error
+        # A range decoder makes symbols of any words. Only those that the encoder would write are taken.
         if not np.array_equal(self._packed(distributions), packed):
             raise ProtocolError("packed draft distributions are not what their tokens and codes come to")
         return distributions
@@ -205,6 +210,7 @@ class _Tight:
         return np.cumsum(gaps) - 1, codes
 
     def _encode(self, encoder: Any, values: Numbers, lengths: Any) -> None:
+        # The exponent of a float64 is the bit length of a whole number, without a loop.
         bits = np.frexp(values)[1].astype(np.int32)
         highest = (1 << (bits[bits > 1] - 1)).astype(np.int32)
         encoder.encode(bits - 1, lengths)
@@ -220,6 +226,7 @@ class _Tight:
         return values
 
     def _gap_lengths(self, count: int) -> Any:
+        # Nothing about the gaps is sent but their count: with so many tokens of so many the mean gap follows.
         length = math.log2(self._size / count)
         return self._model.QuantizedGaussian(0, self._longest - 1, self.MIDDLE * length, self.SPREAD * (length + 1))
 

@@ -44,6 +44,7 @@ class Batch:
         self._positions[:count] = positions
         self._counts[:count] = sizes
         self._holders[: sum(sizes)] = list(chain.from_iterable(holders))
+        # llama.cpp wants a pointer for each token: addresses are computed for all at once, without a ctypes object for each.
         self._rows[:count] = np.uint64(self._holders.ctypes.data) + starts * np.uint64(self._holders.itemsize)
         self._wanted[:count] = 0
         self._wanted[count - rows : count] = 1

@@ -83,7 +83,10 @@ class Tree:
         inner, tips = set(parents), dict(self.tips)
         leaves = [node for node in range(len(self), len(parents)) if node not in inner]
         anchors = [self._anchor(parents, leaf) for leaf in leaves]
+        # The first new leaf below an old one inherits its sequence, which holds the whole path already; the others need one
+        # each.
         going_on = [tips.pop(anchor, None) for anchor in anchors]
+        # All at once or none: a tree that does not fit must leave the pool as it was.
         free = take(going_on.count(None))
         branches = []
         for leaf, anchor, sequence in zip(leaves, anchors, going_on, strict=True):

@@ -63,6 +63,7 @@ class LlamaModel:
         self.begin = (lib.llama_vocab_bos(self._vocab),) if lib.llama_vocab_get_add_bos(self._vocab) else ()
         template = lib.llama_model_chat_template(self._model, None)
         self.chat_template: str | None = template.decode(errors="replace") if template else None
+        # On a GPU narrow parts would cost a launch each, and its kernels promise no equal bits anyway.
         self.narrow = ROWS if lib.llama_supports_gpu_offload() else NARROW
         self._pool = Pool(SEQUENCES)
         self._contexts = 0
@@ -104,6 +105,7 @@ class LlamaModel:
     def give_branches(self, sequences: Iterable[int]) -> None:
         """Forget what these hold, and let others have them."""
         for sequence in sequences:
+            # A context may be closed after its model: its sequences are counted back, the freed cache is left alone.
             if self._model is not None:
                 lib.llama_memory_seq_rm(self._memory, sequence, -1, -1)
             self._pool.give(sequence)
@@ -116,6 +118,7 @@ class LlamaModel:
         """What the cells hold that `sequence` has in that range, one by one."""
         cells = []
         for position in range(start, end):
+            # llama.cpp lifts whole sequences only, so each cell gets one for a moment.
             self.copy(sequence, _SCRATCH, position, position + 1)
             room = (ctypes.c_uint8 * lib.llama_state_seq_get_size(self._context, _SCRATCH))()
             size = lib.llama_state_seq_get_data(self._context, room, len(room), _SCRATCH)
@@ -198,6 +201,7 @@ class LlamaModel:
         code = lib.llama_decode(self._context, batch) if stop is None else self._decode_unless(stop, batch)
         if code == 1:
             raise full(self)
+        # 2 is the abort that `stop` asked for. The tokens of the pass may be in the cache in part: whoever gave up rewinds.
         if code == 2 and stop is not None:
             raise Preempted
         if code != 0:
@@ -206,6 +210,7 @@ class LlamaModel:
         logits = np.empty((rows, size), dtype=np.float32)
         for row in range(rows):
             pointer = lib.llama_get_logits_ith(self._context, len(tokens) - rows + row)
+            # Copied out: the memory is llama.cpp's, and the next pass writes over it.
             logits[row] = np.ctypeslib.as_array(pointer, shape=(size,))
         return logits
 
@@ -216,10 +221,12 @@ class LlamaModel:
             code: int = lib.llama_decode(self._context, batch)
             return code
         finally:
+            # Before the flag is given back: llama.cpp would go on looking at freed memory.
             lib.llama_set_abort_callback(self._context, _NEVER, None)
 
     def close(self) -> None:
         """Free the context and the model."""
+        # The context first: it refers to the model.
         if self._context is not None:
             lib.llama_free(self._context)
         if self._model is not None:

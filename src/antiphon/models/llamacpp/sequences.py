@@ -121,6 +121,7 @@ class SequenceContext:
                 end = self._length + len(chunk)
                 found.append(self._model.decode(chunk, range(self._length, end), [self._holders] * len(chunk), wanted, stop))
                 self._length = end
+        # Whatever parts were read before the one that failed: to the caller nothing was.
         except (CapacityError, ModelError, Preempted):
             self.rewind(before)
             raise
@@ -144,11 +145,14 @@ class SequenceContext:
         """Keep the path to `node`, and drop the rest of the tree."""
         self._require_open()
         require_node(node, len(self._tree))
+        # No tree is pending from here on, even if what follows fails: its sequences are given back once.
         tree, self._tree = self._tree, Tree()
         try:
             kept = self._lifted(tree, node)
         finally:
             self._model.give_branches(tree.tips.values())
+        # The path moves to the lowest free cells, as if it had been read plainly: gaps between cells change the order of a sum,
+        # and with it later logits (docs/speculative.md#what-moves-logits).
         self._model.lay(kept, self._holders, self._length)
         self._length += len(kept)
 
@@ -217,6 +221,7 @@ class SequenceContext:
         size = len(self._model.vocabulary)
         if not all(0 <= token < size for token in tokens):
             raise ModelError(f"an id is no token of {self._model.name}: it has {size}")
+        # llama.cpp itself would notice only in the middle of a pass that is read in several parts.
         if self._length + len(self._tree) + len(tokens) > self._model.context_length:
             raise full(self._model)
 

@@ -30,6 +30,7 @@ def tokenize(vocab: Any, text: str, special: bool) -> list[int]:
         data = text.encode()
     except UnicodeEncodeError as error:
         raise UsageError("the text is not valid Unicode: it has half of a surrogate pair") from error
+    # More ids than bytes are rare (a token in front, a space); then the first call tells how many, as a negative number.
     room = len(data) + 8
     ids = (ctypes.c_int32 * room)()
     count = lib.llama_tokenize(vocab, data, len(data), ids, room, False, special)
@@ -42,6 +43,7 @@ def tokenize(vocab: Any, text: str, special: bool) -> list[int]:
 def cached_vocabulary(vocab: Any, path: Path, name: str) -> Vocabulary:
     """The vocabulary of a file, read once for each state of it. Raises ModelError."""
     stat = path.stat()
+    # Of a file as it is now and of this llama.cpp: a later one may spell pieces otherwise.
     source = f"{path.resolve()}-{stat.st_size}-{stat.st_mtime_ns}-{lib.__version__}"
     key = f"tokens-{hashlib.sha256(os.fsencode(source)).hexdigest()}"  # a path itself may be too long for a file name
     packed = read_cached(key)

@@ -85,6 +85,7 @@ class PostgresIndex:
     def put(self, source: Source, passages: Iterable[Passage]) -> int:
         """Add or replace a source in one transaction; how many passages it has."""
         with self._server.writing():
+            # First of all: ids follow the last one of the library, and two writers would give the same.
             last, with_vectors = tables.lock(self._server)
             self._remove(source.path, with_vectors)
             values = source.size, source.modified_ns, source.digest, source.options.words, source.options.overlap
@@ -146,6 +147,7 @@ class PostgresIndex:
         query = None if self._embedder is None or self._ranking == "lexical" else self._embedder.embed([question])[0]
         try:
             return self._search(asked, query, count)
+        # Once more, for a search changes nothing; a write is never tried again by itself.
         except ServerLostError:  # the server was restarted since the last question
             return self._search(asked, query, count)
 
@@ -223,6 +225,7 @@ class PostgresIndex:
             self._server.run("UPDATE antiphon.library SET vectors = vectors + %s", (added,))
 
     def _search(self, asked: list[str], query: NDArray[np.float32] | None, count: int) -> list[Found]:
+        # One snapshot for totals, postings and passages: a writer between them would make scores of two libraries.
         with self._server.reading():
             totals = _Totals(*self._server.rows(sql.TOTALS)[0])
             if query is None:
@@ -253,12 +256,14 @@ class PostgresIndex:
         if self._ranking == "hybrid":
             others = [number for number, _ in self._by_words(asked, depth, totals)]
             chosen = fused([chosen, others])
+            # What only words found needs a cosine too: that is the score, and the ranking is only the order.
             cosines |= self._cosines(query, sql.VECTORS, [number for number in others if number not in cosines])
         return [(number, cosines[number]) for number in chosen[:count]]
 
     def _nearest(self, query: NDArray[np.float32], depth: int) -> dict[int, float]:
         """Ids and cosines of the nearest, best first. The graph compares rounded vectors, so a few more are compared again."""
         look = min(max(_LEAST_LOOK, 2 * depth), _MOST_LOOK)
+        # LOCAL, so that it ends with the transaction and says nothing to whoever has the connection next.
         self._server.run(f"SET LOCAL hnsw.ef_search = {look}; SET LOCAL hnsw.iterative_scan = strict_order")
         cosines = self._cosines(query, sql.NEAREST, query.tolist(), depth + _SPARE)
         return dict(sorted(cosines.items(), key=lambda item: (-item[1], item[0]))[:depth])

@@ -55,6 +55,7 @@ def prepare(server: Server, create: bool) -> None:
     """Make the tables of an empty database if `create`, and require that they are as this program has them; UsageError."""
     if create and not _has(server, "library"):
         with server.writing():
+            # There is no row to lock before there are tables.
             server.rows("SELECT pg_advisory_xact_lock(%s)", (_ONE_MAKER,))
             if not _has(server, "library"):  # else another program was faster
                 _make(server)
@@ -142,9 +143,11 @@ def erase(server: Server) -> None:
     for deletion, transaction in server.rows(_DELETION):
         _await_readers(server, transaction)
         for table in _OF_TEXT:
+            # A plain VACUUM frees the place of deleted rows and leaves their bytes in it.
             server.vacuum(f"antiphon.{table}", full=True)
         if _has(server, "vectors"):
             server.vacuum("antiphon.vectors", full=False)
+        # Only this deletion: another one that came meanwhile has to be taken out itself.
         server.run("UPDATE antiphon.library SET deleted = NULL WHERE deleted::text = %s", (deletion,))
 
 

@@ -65,10 +65,13 @@ def read(path: Path, reading: Reading = Reading()) -> Iterator[Document]:  # noq
     try:
         for document in reader(path, reading):
             empty = empty and not document.text.strip()
+            # A document without text may still have something to tell, such as how many of its pages are pictures.
             if document.text.strip() or document.told:
                 yield document
     except OSError as error:
         raise DocumentError(f"it cannot be read ({(error.strerror or str(error)).lower()})") from error
+    # What parsers of foreign libraries raise for broken files. Bugs of ours are among them, but one bad file of thousands must
+    # not end a run, and its name and the kind of error are told.
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         if isinstance(error, DocumentError):
             raise

@@ -60,6 +60,7 @@ class Reader:
                     return
                 yield _document(word.document)
         finally:
+            # Whoever stopped midway, us included, left half an answer in the pipe: the next file must not read it as its own.
             if not complete:
                 self._end()
 
@@ -73,6 +74,7 @@ class Reader:
             late.set()
             process.kill()
 
+        # A timer, because nothing else can end a read that waits for a line of a process that never writes one.
         timer = threading.Timer(SECONDS, give_up)
         timer.start()
         try:
@@ -110,6 +112,7 @@ def _document(fields: dict[str, Any]) -> Document:
 def serve() -> None:
     """What the process does: a path a line in, its documents out."""
     _limit_memory()
+    # Libraries print warnings. On the real stdout they would be lines of the protocol.
     out = sys.stdout.buffer
     sys.stdout = sys.stderr
     for line in sys.stdin.buffer:

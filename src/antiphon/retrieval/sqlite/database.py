@@ -63,6 +63,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All of the block is written, or nothing of it."""
+        # The lock at once: a transaction that begins by reading and writes later can be refused in the middle.
         self.run("BEGIN IMMEDIATE")
         try:
             yield
@@ -106,6 +107,7 @@ class Database:
             if self._path.is_dir():
                 raise UsageError(f"{self._path} is a folder: --library names one file")
             if create and not self._path.exists():
+                # Made by us and not by SQLite, whose file others could read; O_EXCL, so that what is there is never emptied.
                 os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             size = self._path.stat().st_size
         except FileNotFoundError as error:
@@ -123,6 +125,8 @@ class Database:
             where += "?immutable=1"  # on a read-only disk there is no place for a log, and nobody changes the file
         connection = self._driver.connect(where, uri=True, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
         if self._key is not None:
+            # A PRAGMA takes no parameters, so the quotes are doubled by hand. Before anything is read: the header is encrypted
+            # too.
             connection.execute("PRAGMA key = '" + self._key.replace("'", "''") + "'")
         return connection
 
@@ -131,6 +135,7 @@ class Database:
         for setting in ("secure_delete = ON", "temp_store = MEMORY", "synchronous = NORMAL", f"cache_size = -{_CACHE_KIB}"):
             self._connection.execute(f"PRAGMA {setting}")
         if create and empty:
+            # Searches go on while a file is added. Only here: the mode stays with the file.
             self._connection.execute("PRAGMA journal_mode = WAL")
             with self.transaction():
                 self._fill(schema, version)

@@ -70,6 +70,7 @@ class SqliteIndex:
     def put(self, source: Source, passages: Iterable[Passage]) -> int:
         """Add or replace a source in one transaction; how many passages it has."""
         with self._database.transaction():
+            # In the same transaction as what takes its place: a reading that fails midway leaves the old passages.
             self._remove(source.path)
             values = source.size, source.modified_ns, source.digest, source.options.words, source.options.overlap
             read = source.reading.encoding or "", source.reading.text_field, source.real
@@ -99,6 +100,7 @@ class SqliteIndex:
         if not tables.fact(self._database, tables.LEFTOVERS):
             return
         self._database.rewrite()
+        # After the file is written anew, so that a death in between leads to once more and never to never.
         self._database.run("DELETE FROM facts WHERE name = ?", (tables.LEFTOVERS,))
 
     def embed(self, progress: Callable[[int, int], None]) -> int:
@@ -110,6 +112,7 @@ class SqliteIndex:
         done = last = 0
         while batch := self._database.rows(_NEXT_WITHOUT_VECTOR, (last, _VECTOR_BATCH)):
             vectors = self._embedder.embed([passage_text(title, text) for _, title, text in batch])
+            # In half precision, as a server has them: both kinds of index have the same cosines.
             rows = ((row[0], vector.astype("<f2").tobytes()) for row, vector in zip(batch, vectors, strict=True))
             with self._database.transaction():
                 self._database.run_many("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
@@ -188,6 +191,8 @@ class SqliteIndex:
     def _remove(self, path: str) -> int:
         rows = self._database.rows("SELECT id FROM sources WHERE path = ?", (path,))
         for (number,) in rows:
+            # Of copies one passage is counted and has a vector. If it goes, the first copy that stays inherits both, or a text
+            # that is still in the library could not be found.
             heirs = self._database.rows(_HEIRS, (number,))
             self._database.run_many("UPDATE OR REPLACE vectors SET passage = ? WHERE passage = ?", (row[:2] for row in heirs))
             self._database.run("DELETE FROM vectors WHERE passage IN (SELECT id FROM passages WHERE source = ?)", (number,))
@@ -196,6 +201,7 @@ class SqliteIndex:
             self._database.run("DELETE FROM sources WHERE id = ?", (number,))
             for heir, _, source in heirs:
                 self._count([heir], source)
+            # In the same transaction: if the program dies before `erase`, the next run knows that bytes are left.
             tables.set_fact(self._database, tables.LEFTOVERS, "yes")
         return len(rows)
 
@@ -216,6 +222,7 @@ class SqliteIndex:
         """Ids and cosines; by cosine, or fused with the ranking by words."""
         numbers, cosines = self._cosines(question)
         depth = max(count, DEPTH) if self._ranking == "hybrid" else count
+        # By cosine, then by id: both kinds of index rank equal passages alike.
         nearest = np.lexsort((numbers, -cosines))[:depth]
         chosen = [int(number) for number in numbers[nearest]]
         if self._ranking == "hybrid":
