@@ -6,20 +6,30 @@ BIN := .venv/bin
 READY := .venv/.ready
 MODELS := .venv/.models
 
-.PHONY: demo test test-fast test-slow check format lint types imports picture figures clean
+.PHONY: demo test test-fast test-slow test-all test-deep check format lint types imports picture figures clean
 
 demo: $(MODELS)
 	@$(BIN)/antiphon demo
 
-test: test-fast $(MODELS)
+# Every sentence of the code, and the real models briefly.
+test: $(MODELS)
+	@$(BIN)/python -m pytest -n auto -m "not model and not slow"
 	@$(BIN)/python -m pytest -m "model and not slow"
 
-# What takes longer: sweeps, storms, reports, and most of what runs on the real models. CI runs it behind `make test`.
+# The core, under a minute: no real models, no sweeps, a quarter of the random examples.
+test-fast: $(READY)
+	@$(BIN)/python -m pytest -n auto -m "not model and not slow and not medium" --hypothesis-profile=core
+
+# What takes longer: sweeps, storms, reports, and most of what runs on the real models.
 test-slow: $(MODELS)
 	@$(BIN)/python -m pytest -m slow
 
-test-fast: $(READY)
-	@$(BIN)/python -m pytest -n auto -m "not model and not slow"
+# Everything, each test once. This is what CI runs.
+test-all: test test-slow
+
+# For the night: other random examples in every run and ten times as many. A red one prints how it is tried again.
+test-deep: $(READY)
+	@$(BIN)/python -m pytest -n auto -m "not model" --hypothesis-profile=deep
 
 check: format lint types imports test
 

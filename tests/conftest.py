@@ -1,6 +1,7 @@
 """The two real models, loaded once; a test that needs one skips, saying why, where its package is missing.
 
-Hypothesis tries the same examples in every run. Others are tried with `--hypothesis-seed=NUMBER`.
+Hypothesis tries the same examples in every run, a quarter of them in the fast core (`make test-fast`). Others are tried with
+`--hypothesis-seed=NUMBER`, and others in every run, many times as many, in a deep one (`make test-deep`).
 """
 
 import ctypes
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from antiphon.config import ModelConfig
 from antiphon.errors import ModelError
@@ -18,8 +19,13 @@ from antiphon.models import load
 from antiphon.models.base import InUse, Model
 from support.resources import watched
 
-settings.register_profile("fixed", derandomize=True, deadline=None)
-settings.register_profile("explore", deadline=None)
+ANY_TIME = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A time says nothing on a busy machine."""
+
+settings.register_profile("core", ANY_TIME, derandomize=True, max_examples=25)
+settings.register_profile("fixed", ANY_TIME, derandomize=True, max_examples=100)
+settings.register_profile("explore", ANY_TIME, max_examples=100)
+settings.register_profile("deep", ANY_TIME, max_examples=1000, print_blob=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:
