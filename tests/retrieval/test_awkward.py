@@ -15,7 +15,7 @@ from antiphon.retrieval.documents import DocumentError
 from antiphon.retrieval.options import Reading
 from antiphon.retrieval.readers import READERS, apart, read
 from antiphon.retrieval.readers.apart import Reader
-from retrieval.readers.test_readers import BOMB, LAUGHS, MAIL, ODT, W, book, packed
+from retrieval.readers.files import BOMB, LAUGHS, MAIL, ODT, W, book, packed
 from retrieval.samples import lines_of, pdf, word
 
 SLIDE = "<s xmlns:a='a'><a:p><a:r><a:t>otter</a:t></a:r></a:p></s>"

@@ -1,6 +1,7 @@
-"""How many random examples a test tries: of its own number by default, fewer in the fast core, many times as many in a deep run.
+"""How many random examples a test tries: its own number by default, fewer in the fast core, many times as many in a deep run.
 
-A test says `@examples(60)`, or goes through `seeds(20)`; the profile of hypothesis (see `conftest.py`) says how much of a hundred is tried.
+A test says `@examples(60)`, or goes through `seeds(20)`; the profile of hypothesis (see `conftest.py`) says how many of each
+hundred are tried.
 """
 
 from typing import Any
