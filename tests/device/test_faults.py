@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from antiphon.config import SplitOptions
-from antiphon.core.distributions import Probs
 from antiphon.errors import ProtocolError
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.effects import Finish, Half, Receive, Send
 from antiphon.methods.speculative.chain import Proposed
 from antiphon.methods.speculative.dssd import DssdCloud, DssdDevice
+from antiphon.methods.verifier import Target
 from antiphon.wire import messages as m
 from antiphon.wire.packing import Writer
 from support.links import request, toy_cloud, toy_device
@@ -24,10 +24,10 @@ from support.links import request, toy_cloud, toy_device
 class NoLargest(DssdCloud):
     """Sends a target distribution whose largest ratio is not 1."""
 
-    def correct(self, writer: Writer, target: Probs, draft: Proposed, position: int) -> Generator[Any, Any, None]:
+    def correct(self, writer: Writer, target: Target, draft: Proposed, position: int) -> Generator[Any, Any, None]:
         yield from ()
         writer.number(0, 1)
-        writer.array(np.full(len(target), 7, "<u2"))
+        writer.array(np.full(len(target.probs), 7, "<u2"))
 
 
 def replies(make: Callable[[m.Draft], m.Message]) -> type:

@@ -24,6 +24,7 @@ from antiphon.methods.verifier import Verifier
 from antiphon.models.base import public_name
 from antiphon.models.catalog import AnyModel, model_of
 from antiphon.models.chat import prompt_ids
+from antiphon.models.needs import Need
 from antiphon.retrieval.context import Looked, look
 from antiphon.retrieval.opening import AnyLibrary, library_of
 from antiphon.vocabulary import CommonVocabulary, from_members, identity
@@ -79,7 +80,8 @@ class Cloud:
         self._packed: bytes | None = None
 
     def _serves(self, method: Method) -> bool:
-        return method.cloud is not None and (self.library is not None or not method.mixes)
+        has = self.model.offers | (set() if self.library is None else {Need.DOCUMENTS})
+        return method.cloud is not None and method.needs <= has
 
     def close(self) -> None:
         """Free the model, once its pass under way is over."""

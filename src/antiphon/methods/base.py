@@ -11,6 +11,7 @@ from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Finish, Half, ServingHalf, Step
 from antiphon.methods.speculative.draft_length import Lengths
 from antiphon.methods.verifier import Verifier
+from antiphon.models.needs import EVERYTHING, Need
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Retrieved
 
@@ -153,8 +154,8 @@ class Method:
     exact: the emitted tokens have the cloud model's own distribution. drafts: it needs a model on the device. cloud: None if
     the device works alone. options: the dataclass of its options; its defaults are the method's. bits: the closed form of what
     crosses the link, if there is one. coupled: with the same seed it writes the very tokens of `cloud`, at any temperature.
-    mixes: both ends look into their libraries, and the device decides; its exactness is that of the dense mixture (METHODS 4).
-    one_cloud: it mixes with one cloud only; others with any number.
+    one_cloud: it mixes with one cloud only; others with any number. needs: what the cloud's half asks for; a cloud announces a
+    method where it has all of it. Unless said, everything that an engine may offer.
     """
 
     name: str
@@ -166,8 +167,13 @@ class Method:
     options: type = ChainOptions
     bits: ClosedForm | None = None
     coupled: bool = False
-    mixes: bool = False
     one_cloud: bool = False
+    needs: frozenset[Need] = EVERYTHING
+
+    @property
+    def mixes(self) -> bool:
+        """Both ends look into their libraries, and the device decides; it is exact as the dense mixture is (METHODS 4)."""
+        return Need.DOCUMENTS in self.needs
 
     def options_from(self, given: Mapping[str, object]) -> Any:
         """The options of this method, with those of `given` that it has. Raises UsageError for a value that does not fit."""

@@ -21,6 +21,7 @@ from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import Finish, LinkHalf, Now, Receive, Send, ServingHalf, Step, expect
 from antiphon.methods.replay import deciding, replayed
 from antiphon.methods.verifier import Verifier
+from antiphon.models.needs import Need
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Probe, Probed
 from antiphon.wire.packing import Reader, Writer
@@ -204,4 +205,13 @@ def _share(row: Logits, common: CommonVocabulary) -> float:
     return min(1.0, float(process(row, _PLAIN)[common.cloud_ids[: common.size]].sum()))
 
 
-PROBE = Method("probe", "a look at the cloud's scores", False, ProbeDevice, ProbeCloud, drafts=False, options=NoOptions)
+PROBE = Method(
+    "probe",
+    "a look at the cloud's scores",
+    False,
+    ProbeDevice,
+    ProbeCloud,
+    drafts=False,
+    options=NoOptions,
+    needs=frozenset({Need.DISTRIBUTIONS}),
+)

@@ -1,9 +1,11 @@
 """The cloud's model at work: one forward pass scores all drafts of a round."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 
 from antiphon.config import SamplingParams
+from antiphon.core.chance import Race
 from antiphon.core.distributions import Logits, Probs, process, total_variation
 from antiphon.core.rounding import Quantise, exactly
 from antiphon.core.tree import TokenTree
@@ -130,21 +132,61 @@ class Verifier:
         self._tokens += self._common.cloud_ids[list(numbers)].tolist()
 
 
+class Target:
+    """The target distribution at one position, made when it is asked for.
+
+    What a half asks of it is what its method needs of the cloud's engine (`Method.needs`): so it asks for no more than it uses.
+    """
+
+    def __init__(self, make: Callable[[], Probs]) -> None:
+        self._make = make
+
+    @cached_property
+    def _all(self) -> Probs:
+        return self._make()
+
+    def winner(self, race: Race) -> int:
+        """The token that wins this race (`Need.WINNERS`)."""
+        return race.winner(self._all)
+
+    def likeliest(self) -> int:
+        """The likeliest token; of a tie the lowest number (`Need.WINNERS`)."""
+        return int(self._all.argmax())
+
+    def prob(self, number: int) -> float:
+        """The probability of one token (`Need.CHOSEN_PROBS`)."""
+        return float(self._all[number])
+
+    @property
+    def probs(self) -> Probs:
+        """The whole of it, in the order of wire numbers: float64, shape (cloud tokens,) (`Need.DISTRIBUTIONS`)."""
+        return self._all
+
+
 class Targets:
     """The target distributions of one pass, each made when it is asked for: a rejection spares the work for the rest."""
 
     def __init__(
         self, logits: Logits, tokens: list[int], common: CommonVocabulary, sampling: SamplingParams, quantise: Quantise
     ) -> None:
-        self.logits = logits
+        self._logits = logits
         self._tokens, self._common, self._sampling, self._quantise = tokens, common, sampling, quantise
         self._made: dict[int, Probs] = {}
+
+    @property
+    def logits(self) -> Logits:
+        """What the pass answered: float32, shape (drafts + 1, cloud tokens), by the cloud's ids (`Need.DISTRIBUTIONS`)."""
+        return self._logits
+
+    def at(self, index: int) -> Target:
+        """The target after `index` drafts."""
+        return Target(partial(self.probs, index))
 
     def probs(self, index: int) -> Probs:
         """The distribution after `index` drafts, in the order of wire numbers: float64, shape (cloud tokens,)."""
         if index not in self._made:
-            history = self._tokens[: len(self._tokens) - len(self.logits) + 1 + index]
-            probs = process(self.logits[index], self._sampling, history)
+            history = self._tokens[: len(self._tokens) - len(self._logits) + 1 + index]
+            probs = process(self._logits[index], self._sampling, history)
             self._made[index] = self._quantise(probs[self._common.cloud_ids])
         return self._made[index]
 
@@ -163,6 +205,10 @@ class TreeTargets:
     ) -> None:
         self._logits, self._tokens, self._tree = logits, tokens, tree
         self._common, self._sampling, self._quantise = common, sampling, quantise
+
+    def at(self, node: int) -> Target:
+        """The target after a node, or ROOT."""
+        return Target(partial(self.probs, node))
 
     def probs(self, node: int) -> Probs:
         """The distribution after a node, or ROOT, in the order of wire numbers: float64, shape (cloud tokens,)."""

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Protocol
 
 from antiphon.core.distributions import Logits
+from antiphon.models.needs import Need
 from antiphon.vocabulary import Vocabulary
 
 
@@ -115,6 +116,11 @@ class Model(Protocol):
     @property
     def context_length(self) -> int:
         """Tokens that one context can hold, and all open ones together."""
+        ...
+
+    @property
+    def offers(self) -> frozenset[Need]:
+        """What it gives to methods: `EVERYTHING` where a context answers logits."""
         ...
 
     @property

@@ -13,6 +13,7 @@ import numpy as np
 from antiphon.core.distributions import Logits
 from antiphon.errors import CapacityError, ModelError
 from antiphon.models.base import InUse, Preempted, Stop, require_node, require_settled, require_tree
+from antiphon.models.needs import EVERYTHING, Need
 from antiphon.vocabulary import TokenKind, Vocabulary
 
 END = b""
@@ -57,6 +58,7 @@ class ToyModel:
     context_length: tokens that one context can hold. contexts: that can be open at once.
     """
 
+    offers: frozenset[Need] = EVERYTHING
     begin: tuple[int, ...] = ()
     chat_template: str | None = None
 

@@ -1,6 +1,7 @@
 """A model that passes everything on to another one: what the benchmarks' own models have in common."""
 
 from antiphon.models.base import Context, Model
+from antiphon.models.needs import Need
 from antiphon.vocabulary import Vocabulary
 
 
@@ -24,6 +25,11 @@ class WrappedModel:
     def context_length(self) -> int:
         """The model's own."""
         return self._model.context_length
+
+    @property
+    def offers(self) -> frozenset[Need]:
+        """The model's own."""
+        return self._model.offers
 
     @property
     def begin(self) -> tuple[int, ...]:

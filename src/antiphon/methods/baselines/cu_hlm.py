@@ -15,6 +15,7 @@ from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.baselines.u_hlm import UncertaintyCloud, UncertaintyDevice
 from antiphon.methods.drafter import Drafted
+from antiphon.methods.speculative.chain import CHAIN_NEEDS
 from antiphon.methods.speculative.dsd import DenseProposed
 from antiphon.vocabulary import bits_for
 from antiphon.wire.packing import Reader, Writer
@@ -72,4 +73,13 @@ class CuHlmCloud(UncertaintyCloud):
 
 
 _SUMMARY = "certain drafts stand unseen; of others the likeliest part of the draft distribution up, one token down"
-CU_HLM = Method("cu-hlm", _SUMMARY, False, CuHlmDevice, CuHlmCloud, options=UncertaintyOptions, bits=accounting.kept_drafts)
+CU_HLM = Method(
+    "cu-hlm",
+    _SUMMARY,
+    False,
+    CuHlmDevice,
+    CuHlmCloud,
+    options=UncertaintyOptions,
+    bits=accounting.kept_drafts,
+    needs=CHAIN_NEEDS,
+)

@@ -13,6 +13,7 @@ from antiphon.methods.effects import Half, Receive, Send, ServingHalf, expect
 from antiphon.methods.mixture.cloud import mixing_of
 from antiphon.methods.mixture.options import LONGEST_WAIT, MixtureOptions
 from antiphon.methods.speculative.device_only import DeviceOnly
+from antiphon.models.needs import Need
 from antiphon.wire.messages import Message, Passages, Retrieved
 
 
@@ -59,6 +60,6 @@ DRCG = Method(
     SharedDevice,
     SharingCloud,
     options=MixtureOptions,
-    mixes=True,
+    needs=frozenset({Need.DOCUMENTS}),
     one_cloud=True,
 )

@@ -15,7 +15,7 @@ from antiphon.core.mixture.scores import SCORES
 from antiphon.errors import LinkError
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.effects import Consulted, Emit, Emitted, Half, Kind
-from antiphon.methods.mixture.cloud import DenseCloud
+from antiphon.methods.mixture.cloud import MIXTURE_NEEDS, DenseCloud
 from antiphon.methods.mixture.cloud_stream import CloudStream, Proof
 from antiphon.methods.mixture.device import MixtureDevice
 from antiphon.methods.mixture.options import LONGEST_WAIT, MixtureOptions
@@ -91,5 +91,11 @@ class SequenceCloud(DenseCloud):
 
 
 DRDG_SW = Method(
-    "drdg-sw", "two whole answers, mixed once", False, SequenceDevice, SequenceCloud, options=MixtureOptions, mixes=True
+    "drdg-sw",
+    "two whole answers, mixed once",
+    False,
+    SequenceDevice,
+    SequenceCloud,
+    options=MixtureOptions,
+    needs=MIXTURE_NEEDS,
 )

@@ -5,7 +5,7 @@ of the mixture, at a round trip each.
 """
 
 from antiphon.methods.base import Method
-from antiphon.methods.mixture.cloud import LockstepCloud
+from antiphon.methods.mixture.cloud import MIXTURE_NEEDS, LockstepCloud
 from antiphon.methods.mixture.device import MixtureDevice
 from antiphon.methods.mixture.options import MixtureOptions
 
@@ -26,5 +26,5 @@ DRDG_TW = Method(
     TokenwiseDevice,
     LockstepCloud,
     options=MixtureOptions,
-    mixes=True,
+    needs=MIXTURE_NEEDS,
 )

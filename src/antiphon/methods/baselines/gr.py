@@ -7,21 +7,22 @@ from collections.abc import Generator
 from typing import Any
 
 from antiphon.core.chance import Place
-from antiphon.core.distributions import Probs
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import Method
-from antiphon.methods.speculative.chain import Proposed
+from antiphon.methods.speculative.chain import CHAIN_NEEDS, Proposed
 from antiphon.methods.speculative.scalar_drafts import ScalarCloud, ScalarDevice
+from antiphon.methods.verifier import Target
+from antiphon.models.needs import Need
 from antiphon.wire.packing import Writer
 
 
 class GrCloud(ScalarCloud):
     """Takes the likeliest token after a rejection."""
 
-    def correct(self, writer: Writer, target: Probs, draft: Proposed, place: Place) -> Generator[Any, Any, int]:
+    def correct(self, writer: Writer, target: Target, draft: Proposed, place: Place) -> Generator[Any, Any, int]:
         """The arg-max; the lowest number of a tie."""
         yield from ()
-        token = int(target.argmax())
+        token = target.likeliest()
         writer.number(token, self.side.common.target_bits)
         return token
 
@@ -33,4 +34,5 @@ GR = Method(
     ScalarDevice,
     GrCloud,
     bits=accounting.scalar_drafts,
+    needs=CHAIN_NEEDS | {Need.WINNERS},
 )

@@ -7,25 +7,31 @@ from collections.abc import Generator
 from typing import Any
 
 from antiphon.core.chance import Place, Role
-from antiphon.core.distributions import Probs
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import Method
-from antiphon.methods.speculative.chain import Proposed
+from antiphon.methods.speculative.chain import CHAIN_NEEDS, Proposed
 from antiphon.methods.speculative.scalar_drafts import ScalarCloud, ScalarDevice
+from antiphon.methods.verifier import Target
 from antiphon.wire.packing import Writer
 
 
 class TrCloud(ScalarCloud):
     """Draws from the target after a rejection."""
 
-    def correct(self, writer: Writer, target: Probs, draft: Proposed, place: Place) -> Generator[Any, Any, int]:
+    def correct(self, writer: Writer, target: Target, draft: Proposed, place: Place) -> Generator[Any, Any, int]:
         """A draw from the whole target."""
         yield from ()
-        token = self.side.chance.at(place, Role.RESAMPLE).categorical(target)
+        token = self.side.chance.at(place, Role.RESAMPLE).categorical(target.probs)
         writer.number(token, self.side.common.target_bits)
         return token
 
 
 TR = Method(
-    "tr", "scalars up; after a rejection a draw from the target", False, ScalarDevice, TrCloud, bits=accounting.scalar_drafts
+    "tr",
+    "scalars up; after a rejection a draw from the target",
+    False,
+    ScalarDevice,
+    TrCloud,
+    bits=accounting.scalar_drafts,
+    needs=CHAIN_NEEDS,
 )

@@ -18,7 +18,7 @@ from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Emitted, Exchanged, Kind
 from antiphon.methods.outcome import UNTESTED
-from antiphon.methods.speculative.chain import Begun, ChainDevice
+from antiphon.methods.speculative.chain import CHAIN_NEEDS, Begun, ChainDevice
 from antiphon.methods.speculative.dsd import DsdCloud
 from antiphon.vocabulary import bits_for
 from antiphon.wire.packing import Reader, Writer
@@ -88,4 +88,13 @@ class UncertaintyCloud(DsdCloud):
 
 
 _SUMMARY = "certain drafts stand unseen; of others the whole draft distribution up, one token down"
-U_HLM = Method("u-hlm", _SUMMARY, False, UHlmDevice, UncertaintyCloud, options=UncertaintyOptions, bits=accounting.dense_drafts)
+U_HLM = Method(
+    "u-hlm",
+    _SUMMARY,
+    False,
+    UHlmDevice,
+    UncertaintyCloud,
+    options=UncertaintyOptions,
+    bits=accounting.dense_drafts,
+    needs=CHAIN_NEEDS,
+)

@@ -16,6 +16,7 @@ from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudMixing, CloudSide
 from antiphon.methods.effects import Receive, Send, ServingHalf
 from antiphon.methods.mixture.options import MixtureOptions
+from antiphon.models.needs import Need
 from antiphon.wire.messages import Ask, Evidence, Message, Progress, Realign, Supplement
 from antiphon.wire.scores import ScoreCodec
 
@@ -38,6 +39,10 @@ def mixing_of(side: CloudSide) -> CloudMixing:
     if side.mixing is None:
         raise ValueError("a method that mixes documents needs a library")
     return side.mixing
+
+
+MIXTURE_NEEDS = frozenset({Need.DISTRIBUTIONS, Need.DOCUMENTS})
+"""Of a cloud that tells its scores: all of them, behind its own documents."""
 
 
 class MixtureCloud:
@@ -92,7 +97,7 @@ class MixtureCloud:
         if targets is None:
             return  # the device has another token: nothing of this line is of use any more
         self._began = True
-        distribution = self.distribution(targets.probs(0))
+        distribution = self.distribution(targets.at(0).probs)
         scores = StepScores(distribution, self.noise(step), self._options.bound)
         if not self.dense:  # else everything crosses at once, and nothing is asked for
             self._scores[step] = scores

@@ -8,7 +8,7 @@ that was decided with evidence is the one of the dense mixture on decoded scores
 """
 
 from antiphon.methods.base import Method
-from antiphon.methods.mixture.cloud import DenseCloud, MixtureCloud
+from antiphon.methods.mixture.cloud import MIXTURE_NEEDS, DenseCloud, MixtureCloud
 from antiphon.methods.mixture.device import MixtureDevice
 from antiphon.methods.mixture.options import MixtureOptions
 
@@ -26,10 +26,16 @@ class DenseDevice(MixtureDevice):
 
 
 _SUMMARY = "sparse evidence down, a certificate, few questions; waiting costs debt"
-CONCORD = Method("concord", _SUMMARY, False, MixtureDevice, MixtureCloud, options=MixtureOptions, mixes=True)
+CONCORD = Method("concord", _SUMMARY, False, MixtureDevice, MixtureCloud, options=MixtureOptions, needs=MIXTURE_NEEDS)
 CONCORD_NOSYSTEM = Method(
-    "concord-nosystem", "concord that always waits", True, PatientDevice, MixtureCloud, options=MixtureOptions, mixes=True
+    "concord-nosystem",
+    "concord that always waits",
+    True,
+    PatientDevice,
+    MixtureCloud,
+    options=MixtureOptions,
+    needs=MIXTURE_NEEDS,
 )
 CONCORD_NOCOMM = Method(
-    "concord-nocomm", "concord with all scores", False, DenseDevice, DenseCloud, options=MixtureOptions, mixes=True
+    "concord-nocomm", "concord with all scores", False, DenseDevice, DenseCloud, options=MixtureOptions, needs=MIXTURE_NEEDS
 )

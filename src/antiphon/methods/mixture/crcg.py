@@ -3,5 +3,14 @@
 from antiphon.methods.base import Method
 from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.methods.speculative.device_only import DeviceOnly
+from antiphon.models.needs import Need
 
-CRCG = Method("crcg", "the device's documents, one context", False, DeviceOnly, None, options=MixtureOptions, mixes=True)
+CRCG = Method(
+    "crcg",
+    "the device's documents, one context",
+    False,
+    DeviceOnly,
+    None,
+    options=MixtureOptions,
+    needs=frozenset({Need.DOCUMENTS}),
+)

@@ -16,7 +16,7 @@ from antiphon.core.mixture.consult import Effort
 from antiphon.core.mixture.scores import SCORES, Report, Values
 from antiphon.core.mixture.weights import weights_of
 from antiphon.methods.base import CloudSide, Method
-from antiphon.methods.mixture.cloud import DraftingCloud
+from antiphon.methods.mixture.cloud import MIXTURE_NEEDS, DraftingCloud
 from antiphon.methods.mixture.cloud_stream import Proof
 from antiphon.methods.mixture.device import Lines, MixtureDevice
 from antiphon.methods.mixture.options import MixtureOptions
@@ -84,6 +84,6 @@ DRAGON = Method(
     DragonDevice,
     DragonCloud,
     options=MixtureOptions,
-    mixes=True,
+    needs=MIXTURE_NEEDS,
     one_cloud=True,
 )

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from antiphon.config import RoundOptions, longest
 from antiphon.core.acceptance import accepts
 from antiphon.core.chance import Chance, Place, Role
-from antiphon.core.distributions import Probs
 from antiphon.core.draft_length import Round
 from antiphon.core.rounding import Quantise, exactly
 from antiphon.errors import ProtocolError
@@ -25,11 +24,16 @@ from antiphon.methods.drafter import Drafted, Drafter
 from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, ServingHalf, expect
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.draft_length import lengths
-from antiphon.methods.verifier import Targets
+from antiphon.methods.verifier import Target, Targets
+from antiphon.models.needs import Need
 from antiphon.wire.messages import Draft, Verdict
 from antiphon.wire.packing import Reader, Writer
 
 Proposal = TypeVar("Proposal", bound="Proposed")
+
+
+CHAIN_NEEDS = frozenset({Need.CHOSEN_PROBS, Need.DISTRIBUTIONS})
+"""Of a chain that tests its drafts: their probabilities, and a whole distribution for the token after them."""
 
 
 class PrecisionOptions(RoundOptions, Protocol):
@@ -213,16 +217,16 @@ class ChainCloud(Generic[Proposal]):
         """Read what the method sends with the ids."""
         raise NotImplementedError
 
-    def stands(self, target: Probs, draft: Proposal, place: Place) -> bool:
+    def stands(self, target: Target, draft: Proposal, place: Place) -> bool:
         """Test a draft (METHODS 0)."""
         stream = self.side.chance.at(place, Role.ACCEPT)
-        return accepts(stream, float(target[draft.number]), draft.prob)
+        return accepts(stream, target.prob(draft.number), draft.prob)
 
-    def bonus(self, target: Probs, place: Place) -> int:
+    def bonus(self, target: Target, place: Place) -> int:
         """The token after drafts that all stand."""
-        return self.side.chance.at(place, Role.TARGET).categorical(target)
+        return self.side.chance.at(place, Role.TARGET).categorical(target.probs)
 
-    def correct(self, writer: Writer, target: Probs, draft: Proposal, place: Place) -> Generator[Any, Any, int | None]:
+    def correct(self, writer: Writer, target: Target, draft: Proposal, place: Place) -> Generator[Any, Any, int | None]:
         """Settle a rejection: write the token, or what the device needs to draw it (then None)."""
         raise NotImplementedError
 
@@ -273,7 +277,7 @@ class ChainCloud(Generic[Proposal]):
     def _test(self, drafts: Sequence[Proposal], targets: Targets) -> int:
         transcript = self.side.transcript
         for index, draft in enumerate(drafts):
-            if not self.stands(targets.probs(index), draft, transcript.place(index)):
+            if not self.stands(targets.at(index), draft, transcript.place(index)):
                 return index
             if transcript.is_end(draft.number):
                 return index + 1
@@ -285,7 +289,7 @@ class ChainCloud(Generic[Proposal]):
         transcript = self.side.transcript
         if accepted and transcript.is_end(drafts[accepted - 1].number):
             return None
-        place, target = transcript.place(accepted), targets.probs(accepted)
+        place, target = transcript.place(accepted), targets.at(accepted)
         if accepted < len(drafts):
             self.owed = self.device_resamples
             token = yield from self.correct(writer, target, drafts[accepted], place)

@@ -5,6 +5,7 @@ from antiphon.core.rounding import exactly
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import Emit, Emitted, Half, Kind, Receive, Send, ServingHalf, expect
+from antiphon.models.needs import Need
 from antiphon.wire.messages import Tokens
 from antiphon.wire.packing import Reader, Writer
 
@@ -39,7 +40,7 @@ class CloudOnlyCloud:
         yield from side.verifier.prefill()
         while transcript.finish is None:
             targets = yield from side.verifier.score([], exactly)
-            number = side.chance.race(transcript.position, side.common.cloud_ids).winner(targets.probs(0))
+            number = targets.at(0).winner(side.chance.race(transcript.position, side.common.cloud_ids))
             transcript.commit(number)
             side.verifier.commit([number])
             writer = Writer()
@@ -57,4 +58,5 @@ CLOUD = Method(
     drafts=False,
     options=NoOptions,
     bits=accounting.streamed,
+    needs=frozenset({Need.WINNERS}),
 )

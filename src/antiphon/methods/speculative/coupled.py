@@ -28,6 +28,7 @@ from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, 
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.chain import ChainDevice
 from antiphon.methods.verifier import Targets
+from antiphon.models.needs import Need
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Draft, Message, Verdict
 from antiphon.wire.packing import Reader, Writer
@@ -250,7 +251,7 @@ class CoupledCloud:
         winners: list[int] = []
         for index in range(len(drafts) + 1):
             race = self.side.chance.race(self.side.transcript.position + index, self.side.common.cloud_ids)
-            winners.append(race.winner(targets.probs(index)))
+            winners.append(targets.at(index).winner(race))
             if self.side.transcript.is_end(winners[-1]) or winners[: index + 1] != [*drafts[: index + 1]]:
                 break
         return winners
@@ -258,5 +259,13 @@ class CoupledCloud:
 
 _SUMMARY = "ids up, a count and one token down: both ends run the same races"
 COUPLED = Method(
-    "coupled", _SUMMARY, True, CoupledDevice, CoupledCloud, options=CoupledOptions, bits=accounting.ids_only, coupled=True
+    "coupled",
+    _SUMMARY,
+    True,
+    CoupledDevice,
+    CoupledCloud,
+    options=CoupledOptions,
+    bits=accounting.ids_only,
+    coupled=True,
+    needs=frozenset({Need.WINNERS}),
 )

@@ -13,6 +13,8 @@ from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.speculative.coupled import Racing, RacingStream
 from antiphon.methods.speculative.token_tree import TreeCloud, TreeDevice
+from antiphon.methods.verifier import Target
+from antiphon.models.needs import Need
 
 COOLEST = 0.05
 """The lowest temperature to draft at: at 0 there is one token, but the runners-up are wanted too. Any probs will do here."""
@@ -40,15 +42,15 @@ class CoupledTreeCloud(TreeCloud):
         """All of it, or nothing where the context has no room for it: the winner does not hang on drafts."""
         return tree if self.side.has_room_for(len(tree.numbers)) else TokenTree()
 
-    def choose(self, tree: TokenTree, node: int, target: Probs, place: Place) -> tuple[int, None] | tuple[None, int]:
+    def choose(self, tree: TokenTree, node: int, target: Target, place: Place) -> tuple[int, None] | tuple[None, int]:
         """The child that is the winner, or the winner itself."""
         token = self.bonus(target, place)
         child = next((child for child in tree.children(node) if tree.numbers[child] == token), None)
         return (None, token) if child is None else (child, None)
 
-    def bonus(self, target: Probs, place: Place) -> int:
+    def bonus(self, target: Target, place: Place) -> int:
         """The winner."""
-        return self.side.chance.race(place.position, self.side.common.cloud_ids).winner(target)
+        return target.winner(self.side.chance.race(place.position, self.side.common.cloud_ids))
 
 
 _SUMMARY = "a token tree up, ids only, the accepted path and one token down: both ends run the same races"
@@ -61,4 +63,5 @@ COUPLED_TREE = Method(
     options=CoupledTreeOptions,
     bits=accounting.ids_only,
     coupled=True,
+    needs=frozenset({Need.WINNERS, Need.TREE}),
 )

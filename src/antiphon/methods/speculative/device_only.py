@@ -28,4 +28,4 @@ class DeviceOnly:
         return transcript.finish
 
 
-DEVICE = Method("device", "the device's model alone", False, DeviceOnly, None, options=NoOptions)
+DEVICE = Method("device", "the device's model alone", False, DeviceOnly, None, options=NoOptions, needs=frozenset())

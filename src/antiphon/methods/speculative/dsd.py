@@ -15,7 +15,8 @@ from antiphon.errors import ProtocolError
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.drafter import Drafted
-from antiphon.methods.speculative.chain import ChainCloud, ChainDevice, PrecisionOptions, Proposed
+from antiphon.methods.speculative.chain import CHAIN_NEEDS, ChainCloud, ChainDevice, PrecisionOptions, Proposed
+from antiphon.methods.verifier import Target
 from antiphon.wire.packing import Reader, Writer
 
 
@@ -51,10 +52,10 @@ class DsdCloud(ChainCloud[DenseProposed]):
         """One distribution a draft."""
         return [self._proposed(reader, number, f"draft {index + 1}") for index, number in enumerate(numbers)]
 
-    def correct(self, writer: Writer, target: Probs, draft: DenseProposed, place: Place) -> Generator[Any, Any, int]:
+    def correct(self, writer: Writer, target: Target, draft: DenseProposed, place: Place) -> Generator[Any, Any, int]:
         """Draw from the residual and send the token."""
         yield from ()
-        token = self.side.chance.at(place, Role.RESAMPLE).categorical(residual(target, draft.probs))
+        token = self.side.chance.at(place, Role.RESAMPLE).categorical(residual(target.probs, draft.probs))
         writer.number(token, self.side.common.target_bits)
         return token
 
@@ -72,4 +73,5 @@ DSD = Method(
     DsdDevice,
     DsdCloud,
     bits=accounting.dense_drafts,
+    needs=CHAIN_NEEDS,
 )

@@ -10,13 +10,13 @@ from typing import Any
 from antiphon.config import SplitOptions
 from antiphon.core.acceptance import residual
 from antiphon.core.chance import Place, Role
-from antiphon.core.distributions import Probs
 from antiphon.core.rounding import quantise_ratios, ratios_of
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.drafter import Drafted
-from antiphon.methods.speculative.chain import Proposed
+from antiphon.methods.speculative.chain import CHAIN_NEEDS, Proposed
 from antiphon.methods.speculative.scalar_drafts import ScalarCloud, ScalarDevice
+from antiphon.methods.verifier import Target
 from antiphon.wire.packing import Reader, Writer
 
 
@@ -48,10 +48,10 @@ class DssdCloud(ScalarCloud):
         self._ratios = ratios_of(options.precision)
         self.quantise = quantise_ratios(self._ratios)
 
-    def correct(self, writer: Writer, target: Probs, draft: Proposed, place: Place) -> Generator[Any, Any, None]:
+    def correct(self, writer: Writer, target: Target, draft: Proposed, place: Place) -> Generator[Any, Any, None]:
         """The device draws; it needs the target distribution."""
         yield from ()
-        writer.distribution(target, self._ratios)
+        writer.distribution(target.probs, self._ratios)
 
 
 DSSD = Method(
@@ -62,4 +62,5 @@ DSSD = Method(
     DssdCloud,
     options=SplitOptions,
     bits=accounting.whole_targets,
+    needs=CHAIN_NEEDS,
 )

@@ -22,7 +22,7 @@ from antiphon.methods.base import CloudSide, DeviceSide
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Receive, Send, ServingHalf, expect
 from antiphon.methods.outcome import Outcome
-from antiphon.methods.verifier import TreeTargets
+from antiphon.methods.verifier import Target, TreeTargets
 from antiphon.vocabulary import bits_for
 from antiphon.wire.messages import Draft, Verdict
 from antiphon.wire.packing import Reader, Writer
@@ -144,11 +144,11 @@ class TreeCloud:
     def unpack(self, reader: Reader, tree: TokenTree) -> None:
         """Read what the method sends with the draws, and check it."""
 
-    def choose(self, tree: TokenTree, node: int, target: Probs, place: Place) -> tuple[int, None] | tuple[None, int]:
+    def choose(self, tree: TokenTree, node: int, target: Target, place: Place) -> tuple[int, None] | tuple[None, int]:
         """The child of `node` that stands, or the token if none does."""
         raise NotImplementedError
 
-    def bonus(self, target: Probs, place: Place) -> int:
+    def bonus(self, target: Target, place: Place) -> int:
         """The token after a path that came to a leaf."""
         raise NotImplementedError
 
@@ -204,7 +204,7 @@ class TreeCloud:
         """Down the tree while children stand: the last node, and the token after it unless it ends the answer."""
         node, depth, place = ROOT, 0, self.side.transcript.place
         while tree.draws.get(node):
-            child, token = self.choose(tree, node, targets.probs(node), place(depth))
+            child, token = self.choose(tree, node, targets.at(node), place(depth))
             if child is None:
                 return node, token
             siblings = tree.children(node)
@@ -212,4 +212,4 @@ class TreeCloud:
             if self.side.transcript.is_end(tree.numbers[child]):
                 return child, None
             node, depth = child, depth + 1
-        return node, self.bonus(targets.probs(node), place(depth))
+        return node, self.bonus(targets.at(node), place(depth))

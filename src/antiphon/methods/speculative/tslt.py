@@ -15,7 +15,7 @@ from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Exchanged
-from antiphon.methods.speculative.chain import ChainDevice
+from antiphon.methods.speculative.chain import CHAIN_NEEDS, ChainDevice
 from antiphon.methods.speculative.dsd import DenseProposed, DsdCloud
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.packing import Reader, Writer
@@ -93,4 +93,6 @@ def _proposed(number: int, distribution: Probs, place: int) -> DenseProposed:
 
 
 _SUMMARY = "truncated draft distributions up, one token down; the cloud resamples"
-TSLT = Method("tslt", _SUMMARY, True, TsltDevice, TsltCloud, options=TsltOptions, bits=accounting.sparse_drafts)
+TSLT = Method(
+    "tslt", _SUMMARY, True, TsltDevice, TsltCloud, options=TsltOptions, bits=accounting.sparse_drafts, needs=CHAIN_NEEDS
+)

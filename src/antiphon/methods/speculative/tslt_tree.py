@@ -16,6 +16,8 @@ from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import Exchanged
 from antiphon.methods.speculative.token_tree import TreeCloud, TreeDevice
 from antiphon.methods.speculative.tslt import Sparsifier, sparse_codec
+from antiphon.methods.verifier import Target
+from antiphon.models.needs import Need
 from antiphon.wire.packing import Reader, Writer
 
 
@@ -57,21 +59,28 @@ class TsltTreeCloud(TreeCloud):
             if any(tree.distributions[node][tree.numbers[child]] == 0 for child in children):
                 raise ProtocolError("a child has probability 0, so it cannot have been drawn", "bad-probability")
 
-    def choose(self, tree: TokenTree, node: int, target: Probs, place: Place) -> tuple[int, None] | tuple[None, int]:
+    def choose(self, tree: TokenTree, node: int, target: Target, place: Place) -> tuple[int, None] | tuple[None, int]:
         """Test the children in the order in which they were drawn; if none stands, draw from what is left."""
         children, chance = tree.draws[node], self.side.chance
         drawn, stream = [tree.numbers[child] for child in children], chance.at(place, Role.ACCEPT)
-        first, rest = accept_child(stream, target, tree.distributions[node], drawn, replacement=self._replacement)
+        first, rest = accept_child(stream, target.probs, tree.distributions[node], drawn, replacement=self._replacement)
         if first is not None:
             return children[first], None
         return None, chance.at(place, Role.RESAMPLE).categorical(rest)
 
-    def bonus(self, target: Probs, place: Place) -> int:
+    def bonus(self, target: Target, place: Place) -> int:
         """A draw from the target."""
-        return self.side.chance.at(place, Role.TARGET).categorical(target)
+        return self.side.chance.at(place, Role.TARGET).categorical(target.probs)
 
 
 _SUMMARY = "a token tree and truncated draft distributions up, the accepted path and one token down; the cloud resamples"
 TSLT_TREE = Method(
-    "tslt-tree", _SUMMARY, True, TsltTreeDevice, TsltTreeCloud, options=TreeOptions, bits=accounting.sparse_drafts
+    "tslt-tree",
+    _SUMMARY,
+    True,
+    TsltTreeDevice,
+    TsltTreeCloud,
+    options=TreeOptions,
+    bits=accounting.sparse_drafts,
+    needs=frozenset({Need.DISTRIBUTIONS, Need.TREE}),
 )

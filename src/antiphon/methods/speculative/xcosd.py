@@ -17,8 +17,9 @@ from antiphon.errors import ProtocolError
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.drafter import Drafted
-from antiphon.methods.speculative.chain import Proposed
+from antiphon.methods.speculative.chain import CHAIN_NEEDS, Proposed
 from antiphon.methods.speculative.scalar_drafts import ScalarCloud, ScalarDevice
+from antiphon.methods.verifier import Target
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.packing import Reader, Writer, distribution_bits
 
@@ -84,11 +85,13 @@ class XcosdCloud(ScalarCloud):
         self._hybrid = HybridCodec(side.common, options.precision)
         self.quantise = quantise_lumped(side.common.size, self._hybrid.ratios)
 
-    def correct(self, writer: Writer, target: Probs, draft: Proposed, place: Place) -> Generator[Any, Any, None]:
+    def correct(self, writer: Writer, target: Target, draft: Proposed, place: Place) -> Generator[Any, Any, None]:
         """The device draws; it needs the lumped target and a spare."""
         yield from ()
-        self._hybrid.write(writer, target, self.side.chance.at(place, Role.CANDIDATE))
+        self._hybrid.write(writer, target.probs, self.side.chance.at(place, Role.CANDIDATE))
 
 
 _SUMMARY = "scalars up, the target on the common vocabulary down; the device resamples"
-XCOSD = Method("xcosd", _SUMMARY, True, XcosdDevice, XcosdCloud, options=SplitOptions, bits=accounting.common_targets)
+XCOSD = Method(
+    "xcosd", _SUMMARY, True, XcosdDevice, XcosdCloud, options=SplitOptions, bits=accounting.common_targets, needs=CHAIN_NEEDS
+)

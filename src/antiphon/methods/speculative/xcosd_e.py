@@ -39,9 +39,10 @@ from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Receive, Send, expect
-from antiphon.methods.speculative.chain import Proposed
+from antiphon.methods.speculative.chain import CHAIN_NEEDS, Proposed
 from antiphon.methods.speculative.scalar_drafts import ScalarCloud, ScalarDevice
 from antiphon.methods.speculative.xcosd import HybridCodec
+from antiphon.methods.verifier import Target
 from antiphon.vocabulary import bits_for
 from antiphon.wire.candidates import Candidate, CandidateCodec
 from antiphon.wire.messages import Draft, Resampling, Retry
@@ -155,14 +156,15 @@ class XcosdECloud(ScalarCloud):
         self._settling: _Settling | None = None
         self.quantise = quantise_lumped(side.common.size, self._hybrid.ratios)
 
-    def correct(self, writer: Writer, target: Probs, draft: Proposed, place: Place) -> Generator[Any, Any, None]:
+    def correct(self, writer: Writer, target: Target, draft: Proposed, place: Place) -> Generator[Any, Any, None]:
         """Offer the first candidates."""
         yield from ()
-        beyond = 1.0 if self._as_paper else 1.0 - float(target[draft.number])
-        floor = min(1.0, max(0.0, (draft.prob - float(target[draft.number])) / beyond))
+        prob, probs = target.prob(draft.number), target.probs
+        beyond = 1.0 if self._as_paper else 1.0 - prob
+        floor = min(1.0, max(0.0, (draft.prob - prob) / beyond))
         stream = self.side.chance.at(place, Role.CANDIDATE)
-        distribution = target if self._as_paper else candidate_distribution(target, draft.number)
-        self._settling = _Settling(target, distribution, stream, floor, usual_floor(draft.prob), [])
+        distribution = probs if self._as_paper else candidate_distribution(probs, draft.number)
+        self._settling = _Settling(probs, distribution, stream, floor, usual_floor(draft.prob), [])
         self._offer(writer, self._settling)
 
     def awaited(self) -> Generator[Any, Any, Draft]:
@@ -233,4 +235,13 @@ def _read_estimate(reader: Reader) -> CandidateCount:
 
 
 _SUMMARY = "scalars up, candidates down; the device tests them"
-XCOSD_E = Method("xcosd-e", _SUMMARY, True, XcosdEDevice, XcosdECloud, options=CandidateOptions, bits=accounting.candidates)
+XCOSD_E = Method(
+    "xcosd-e",
+    _SUMMARY,
+    True,
+    XcosdEDevice,
+    XcosdECloud,
+    options=CandidateOptions,
+    bits=accounting.candidates,
+    needs=CHAIN_NEEDS,
+)

@@ -28,6 +28,7 @@ from antiphon.models.llamacpp.library import keep_errors, lib
 from antiphon.models.llamacpp.loading import create_context, load_model, refuse_embedder, refuse_unfit
 from antiphon.models.llamacpp.sequences import NARROW, ROWS, SequenceContext, full
 from antiphon.models.llamacpp.tokenizer import MARK, added_space, cached_vocabulary, tokenize
+from antiphon.models.needs import EVERYTHING, Need
 from antiphon.vocabulary import TokenKind
 
 _SCRATCH = SEQUENCES
@@ -43,6 +44,8 @@ _NEVER = lib.ggml_abort_callback()
 
 class LlamaModel:
     """A GGUF model. `context` cells are shared by all open contexts."""
+
+    offers: frozenset[Need] = EVERYTHING
 
     def __init__(self, path: Path, *, name: str, context: int, threads: int) -> None:
         self.name = name
