@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from antiphon.core.distributions import Logits
 from antiphon.methods.effects import Kind
 from antiphon.models.base import Model
-from antiphon_lab.ends.shared_model import SharedModel
+from antiphon_lab.ends.remembering_model import RememberingModel
 from methods.mixture.test_mixing import OPTIONS, WAITING
 from support.data import DATA
 from support.mixtures import End, Shelf, World, answer, dense_answer, question, require_true
@@ -24,7 +24,7 @@ PLACES = (0, 7, 23, 31, 40, 52)
 """Questions of the data set."""
 
 
-class RealReader(SharedModel):
+class RealReader(RememberingModel):
     """A real model that is asked for the scores after any tokens."""
 
     def logits(self, tokens: list[int]) -> Logits:

@@ -73,7 +73,10 @@ class Lab:
     @cached_property
     def _remembering(self) -> tuple[Model, Model]:
         """For answers that are written again and again: the same tokens are read once."""
-        return RememberingModel(self.pair.cloud, REMEMBERED_BYTES), RememberingModel(self.pair.device, REMEMBERED_BYTES)
+        cloud, device = (RememberingModel(model, REMEMBERED_BYTES) for model in (self.pair.cloud, self.pair.device))
+        for model in (cloud, device):
+            self._stack.callback(model.forget)
+        return cloud, device
 
     def takes(self, asks: Iterable[Ask]) -> dict[Ask, Take]:
         """The real answers; those that are not in the store are written now."""

@@ -1,7 +1,6 @@
-"""Wrapped models: one that remembers is the model itself with fewer passes; one that is watched says what happened and when."""
+"""A model that remembers says what the model itself says, with fewer passes."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,16 +9,12 @@ from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
 from antiphon.core.distributions import Logits
-from antiphon.errors import CapacityError
-from antiphon.methods import WITHOUT_DOCUMENTS
-from antiphon.models.base import Context
+from antiphon.errors import CapacityError, ModelError
+from antiphon.models.base import Context, InUse
 from antiphon.models.toy import ToyContext, ToyModel, named_toy, toy_pieces
-from antiphon_lab.ends.no_drafts import NonDraftingModel
-from antiphon_lab.ends.remembering_model import RememberingModel
-from antiphon_lab.ends.timeline import Timeline, watch
+from antiphon_lab.ends.remembering_model import READERS, RememberingModel
 from antiphon_lab.ends.trials import Trial, attempt
-from antiphon_lab.hardware.profiles import Compute, PassCost, parse_compute
-from antiphon_lab.links.link import Link
+from antiphon_lab.hardware.profiles import parse_compute
 from antiphon_lab.links.notation import parse_link
 
 PIECES = toy_pieces(merges=(), order=3)
@@ -176,63 +171,117 @@ def test_answers_and_timelines_are_those_of_the_models_themselves(method: str) -
         assert one == other
         if link != LINKS[0] and method != "coupled":  # in lockstep the tokens do not depend on the link
             assert (remembering[0].passes, remembering[1].passes) == passes
+    for model in remembering:
+        model.forget()
 
 
-def test_a_mute_device_makes_a_trip_a_token_and_the_answer_of_cloud() -> None:
-    cloud, device = named_toy("toy-cloud"), named_toy("toy-device")
-    (streamed,) = attempt(trial("cloud"), cloud, device, ["the "], 5)
-    (asking,) = attempt(trial("coupled", draft_length=1, ahead=0), cloud, NonDraftingModel(device), ["the "], 5)
-    assert asking.token_ids == streamed.token_ids
-    assert asking.answer.exchanged.drafted == 0
-    assert asking.answer.rounds == asking.tokens == asking.passes
-    left = device.open()
-    assert left.extend([1]).size  # the model is still open
-    left.close()
+def test_contexts_share_the_cells_of_a_model_so_old_ones_make_room() -> None:
+    """Three prompts of 40 tokens would be 120; the model has 100, and the last prompt is not refused."""
+    model = Counting(toy_pieces(order=1), seed=3, context_length=100)
+    remembering = RememberingModel(model)
+    for seed in range(READERS):
+        remembering.open().extend([seed] * 40, 1)
+    assert model.in_use == InUse(2)
+    remembering.forget()
+    assert model.in_use == InUse()
 
 
-COMPUTE = Compute("test", PassCost(5.0, 1.0), PassCost(20.0, 2.0), "a test")
+SAID = st.lists(st.integers(0, 6), min_size=1, max_size=4)
+VERBS = st.lists(
+    st.one_of(
+        st.tuples(st.just("extend"), SAID, st.integers(0, 3)),
+        st.tuples(st.just("rewind"), st.floats(0, 1)),
+        st.tuples(st.just("grow"), SAID, st.lists(st.floats(0, 1), min_size=4, max_size=4), st.floats(0, 1)),
+        st.tuples(st.just("fork")),
+    ),
+    max_size=12,
+)
 
 
-def watched(method: str, **options: object) -> Timeline:
-    tried = Trial(method, Link("l", *two_ways(), "a test"), COMPUTE, SamplingParams(temperature=1.0), options, 12)
-    return watch(tried, named_toy("toy-cloud"), named_toy("toy-device"), "the ", 1)
+def toy() -> ToyModel:
+    return ToyModel(toy_pieces(order=1), seed=3)
 
 
-def two_ways() -> tuple:
-    link = parse_link("rtt=40ms,up=1Mbit,down=1Mbit")
-    return link.up, link.down
+def say(context: Context, verb: tuple) -> np.ndarray:
+    match verb:
+        case ("extend", tokens, rows):
+            return context.extend(tokens, min(rows, len(tokens)))
+        case ("rewind", share):
+            context.rewind(round(share * context.length))
+            return np.zeros(0)
+        case ("grow", tokens, places, kept):
+            parents = [round(place * node) - 1 for node, place in zip(range(len(tokens)), places, strict=False)]
+            logits = context.grow(tokens, parents)
+            context.settle(round(kept * len(tokens)) - 1)
+            return logits
+        case _:
+            return np.zeros(0)
 
 
-def test_a_timeline_of_lockstep_is_a_chain_of_causes() -> None:
-    line = watched("dssd", draft_length=2)
-    assert len(line.commits) > 4
-    for before, after in pairwise(line.commits[:-1]):
-        drafts = [one for one in line.device if before.time <= one.start < after.time]
-        up = [one for one in line.frames if one.up and before.time <= one.sent < after.time]
-        verify = [one for one in line.cloud if before.time <= one.start < after.time]
-        down = [one for one in line.frames if not one.up and before.time <= one.sent < after.time]
-        assert (len(up), len(verify), len(down)) == (1, 1, 1)
-        assert drafts[0].start == pytest.approx(before.time)
-        assert up[0].sent == pytest.approx(drafts[-1].end)
-        assert up[0].arrived == pytest.approx(verify[0].start)
-        assert down[0].sent == pytest.approx(verify[0].end)
-        assert down[0].arrived == pytest.approx(after.time)
-        assert up[0].arrived - up[0].sent > 0.02
-        assert verify[0].tokens == len(drafts) + 1
+@settings(max_examples=60, deadline=None)
+@given(VERBS)
+def test_it_says_what_the_model_says(verbs: Sequence[tuple]) -> None:
+    model, shared = toy(), RememberingModel(toy())
+    ours, theirs = [shared.open()], [model.open()]
+    for number, verb in enumerate(verbs):
+        place = number % len(ours)
+        if verb[0] == "fork":
+            ours.append(ours[place].fork())
+            theirs.append(theirs[place].fork())
+            continue
+        np.testing.assert_array_equal(say(ours[place], verb), say(theirs[place], verb))
+        assert [one.length for one in ours] == [one.length for one in theirs]
+    shared.close()
 
 
-def test_passes_of_a_timeline_take_what_the_profile_says_and_never_overlap() -> None:
-    for method in WITHOUT_DOCUMENTS:
-        line = watched(method) if WITHOUT_DOCUMENTS[method].cloud else None
-        for passes, cost in ((line.device, COMPUTE.draft), (line.cloud, COMPUTE.verify)) if line else ():
-            assert all(one.end - one.start == pytest.approx(cost.seconds(one.tokens, 0)) for one in passes)
-            assert all(one.end <= other.start + 1e-9 for one, other in pairwise(passes))
+def test_nothing_is_read_twice_however_it_is_opened() -> None:
+    shared = RememberingModel(toy())
+    for _ in range(3):
+        context = shared.open()
+        context.extend([1, 2, 3, 4], 0)
+        assert shared.passes == 0 or shared.passes == 1
+        context.extend([5, 6], 2)
+        assert shared.passes == 1
+        context.close()
+    shared.forget()
+    shared.open().extend([1, 2, 3, 4, 5, 6], 1)
+    assert shared.passes == 2
 
 
-def test_a_timeline_is_that_of_the_answer() -> None:
-    tried = trial("coupled")
-    line = watch(tried, named_toy("toy-cloud"), named_toy("toy-device"), "the ", 3)
-    (result,) = attempt(tried, named_toy("toy-cloud"), named_toy("toy-device"), ["the "], 3)
-    assert line.seconds == result.answer.seconds
-    assert sum(count for commit in line.commits for _, count in commit.kinds) == result.answer.committed
-    assert len([one for one in line.cloud if one.tokens]) == result.passes + 1  # and the prompt's
+class Counting(ToyModel):
+    """Counts contexts, and the tokens that they read."""
+
+    opened = read = 0
+
+    def open(self) -> Context:
+        self.opened += 1
+        context, model = super().open(), self
+        original = context.extend
+
+        def extend(tokens: Sequence[int], rows: int = 1) -> np.ndarray:
+            model.read += len(tokens)
+            return original(tokens, rows)
+
+        context.extend = extend
+        return context
+
+
+def test_each_of_a_few_prompts_is_read_once_however_answers_take_turns() -> None:
+    model = Counting(toy_pieces(order=1), seed=3)
+    shared = RememberingModel(model)
+    prompts = [[seed] * 40 for seed in range(READERS)]
+    for turn in range(5):
+        for prompt in prompts:
+            shared.open().extend([*prompt, 5, turn], 1)
+    assert model.opened == READERS
+    assert model.read < READERS * 40 + 3 * 5 * READERS
+    shared.open().extend([6] * 40, 1)  # one more prompt takes the place of one of them
+    assert model.opened == READERS
+
+
+def test_a_bad_token_is_still_an_error() -> None:
+    shared = RememberingModel(toy())
+    with pytest.raises(ModelError):
+        shared.open().extend([10**6], 1)
+    with pytest.raises(ValueError, match="rewind"):
+        shared.open().rewind(1)

@@ -19,7 +19,7 @@ from antiphon.methods.effects import Consulted, Kind
 from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.models.toy import toy_pieces
 from antiphon_lab.cli import main
-from antiphon_lab.ends.shared_model import SharedModel
+from antiphon_lab.ends.remembering_model import RememberingModel
 from antiphon_lab.experiments.rag import run as rag
 from antiphon_lab.experiments.rag.answers import Desk, Setting, Step, Written, steps
 from antiphon_lab.experiments.rag.ends import VirtualEnds
@@ -201,7 +201,7 @@ def test_the_policy_in_the_loop_is_scored_by_the_distribution_of_each_step(data:
 
 def test_a_forced_answer_is_the_text(data: Path) -> None:
     task, text = find_task("nq"), tuple(range(3, 23))
-    model = SharedModel(Reader(0, pieces=toy_pieces(order=1)))
+    model = RememberingModel(Reader(0, pieces=toy_pieces(order=1)))
     with libraries(task, data) as found:
         ends = VirtualEnds((model, model), found)
         request = Request("when did rain", "concord", MixtureOptions(), SamplingParams(temperature=0.0), len(text), seed=1)

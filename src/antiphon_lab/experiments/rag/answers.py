@@ -11,7 +11,7 @@ from antiphon.config import ModelConfig, Request, SamplingParams
 from antiphon.device.answer import Answer, Result
 from antiphon.methods.effects import Kind
 from antiphon.retrieval.index import Index
-from antiphon_lab.ends.shared_model import SharedModel
+from antiphon_lab.ends.remembering_model import RememberingModel
 from antiphon_lab.experiments.rag.dense import Reference
 from antiphon_lab.experiments.rag.ends import Ends
 from antiphon_lab.experiments.rag.forced import ALONE, forced, nats, stepwise
@@ -118,7 +118,7 @@ class Desk:
     """Writes answers to one example after the other. models: what is asked about the dense mixture, after an answer."""
 
     def __init__(
-        self, setting: Setting, ends: Ends, models: tuple[SharedModel, SharedModel], libraries: tuple[Index, Index]
+        self, setting: Setting, ends: Ends, models: tuple[RememberingModel, RememberingModel], libraries: tuple[Index, Index]
     ) -> None:
         self._setting, self._ends, self._models, self._libraries = setting, ends, models, libraries
         self._references: dict[tuple[str, int], Reference] = {}

@@ -14,7 +14,7 @@ from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.models.chat import prompt_ids
 from antiphon.retrieval.context import Looked, context, look
 from antiphon.retrieval.index import Index
-from antiphon_lab.ends.shared_model import SharedModel
+from antiphon_lab.ends.remembering_model import RememberingModel
 
 
 class Reference:
@@ -22,7 +22,7 @@ class Reference:
 
     def __init__(
         self,
-        models: tuple[SharedModel, SharedModel],
+        models: tuple[RememberingModel, RememberingModel],
         libraries: tuple[Index, Index],
         prompt: str,
         options: MixtureOptions,

@@ -1,8 +1,8 @@
 """`antiphon-lab bench rag`: questions and texts over two libraries, by several methods (METHODS 4; CONCORD V).
 
 In virtual time the very code of real time runs with the real models, and a link and a hardware profile say what passes and
-frames take. Methods mostly walk the same tokens, and nothing is read twice (`antiphon_lab.ends.shared_model`), so that one more
-row costs little. Every answer is kept as soon as it is there, and the same command goes on from there.
+frames take. Methods mostly walk the same tokens, and nothing is read twice (`antiphon_lab.ends.remembering_model`), so that one
+more row costs little. Every answer is kept as soon as it is there, and the same command goes on from there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from antiphon import __version__
 from antiphon.errors import UsageError
 from antiphon.models import load
 from antiphon.models.base import Model
-from antiphon_lab.ends.shared_model import SharedModel
+from antiphon_lab.ends.remembering_model import RememberingModel
 from antiphon_lab.experiments.quality import spread
 from antiphon_lab.experiments.rag.answers import Case, Desk, Setting, Written
 from antiphon_lab.experiments.rag.ends import Ends, RealEnds, VirtualEnds
@@ -150,7 +150,7 @@ def _write(plan: Plan, examples: Sequence[Example], models: tuple[Model, Model],
 def _desk(plan: Plan, models: tuple[Model, Model]) -> Iterator[Desk]:
     """Where answers are written. Models that are one are shared by both ends."""
     setting = plan.setting
-    shared = [SharedModel(model) for model in dict.fromkeys(models)]
+    shared = [RememberingModel(model) for model in dict.fromkeys(models)]
     device, cloud = shared[0], shared[-1]
     with ExitStack() as stack:
         found = stack.enter_context(libraries(setting.task, plan.data))
