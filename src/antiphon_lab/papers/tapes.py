@@ -6,8 +6,8 @@ are those of a direct run, only no model computes. So one real answer can be tim
 
 That is right as long as the halves would ask for the same. In lockstep, with a fixed draft length, they always would. A half
 that looks whether something has come (`coupled` with `ahead`) would as long as each look finds what it found before; where one
-does not, the tape *drifts*: the play ends with an error of code `DRIFTED`, and the answer must be written anew. Automatic draft lengths
-are not taped.
+does not, the tape *drifts*: the play ends with the error `DRIFTED`, and the answer must be written anew. Automatic draft
+lengths are not taped.
 
 Models that remember (`antiphon_lab.ends.remembering_model`) would do with less code, and too slowly: they spare the passes, but
 not the maths over whole vocabularies. Of gemma3-270m and smollm2-135m on one core, four answers of 16 tokens took on one more
