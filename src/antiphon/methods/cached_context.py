@@ -46,8 +46,10 @@ class CachedContext:
         keep = self._kept(tokens, 1)
         self._before = len(tokens) - keep
         behind = [self._before - 1 if parent == ROOT else self._before + parent for parent in parents]
+        # Of the rest nothing is sure until `keep` says which path was accepted.
         self._read = tokens[:keep]
         everything = [*tokens[keep:], *nodes]
+        # Tokens in front of the tree are a tree of one branch: one pass for both.
         chain = list(range(-1, self._before - 1))
         return Step(self.context, keep, everything, len(everything), [*chain, *behind], self._settled())
 
@@ -65,6 +67,8 @@ class CachedContext:
         return node
 
     def _kept(self, tokens: Sequence[int], rows: int) -> int:
+        # What was found to agree stays agreed until something is altered: each pass compares only what is new, and not the
+        # whole answer.
         limit = min(len(self._read), len(tokens) - rows)
         while self._same < limit and self._read[self._same] == tokens[self._same]:
             self._same += 1

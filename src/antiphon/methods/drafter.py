@@ -142,6 +142,7 @@ class Drafter:
         """Of the tree that was drafted last the path to `node` was accepted: what was read of it stands."""
         if not tree.draws:
             return
+        # The last layer was drawn and never read: its nodes are in no context.
         while node not in self._places:
             node = tree.parents[node]
         path = self._device_ids[tree.path_numbers(node)].tolist()
@@ -152,6 +153,7 @@ class Drafter:
         self._reading.altered(len(self._tokens))
         for number in numbers:
             self._tokens += self._spelled(number)
+        # A token outside C cannot be drafted, so no penalty can fall on it here; the cloud's own history has it.
         self._history += [number for number in numbers if number < self._common.size]
 
     def _logits(self, drafts: Sequence[int]) -> Generator[Step, Logits, Logits]:
@@ -171,6 +173,7 @@ class Drafter:
         except CapacityError:
             self.exhausted = True
             return []
+        # ROOT has a place among them, and the context counts nodes from 0.
         first = len(self._places) - 1
         self._places.update({node: first + place for place, node in enumerate(layer)})
         return list(rows)

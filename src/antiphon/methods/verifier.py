@@ -49,6 +49,7 @@ class Verifier:
 
         That is read as it was written, in narrow passes: so its logits are the same to the last bit.
         """
+        # Not the last one: it is read with the first drafts, for the logits behind it.
         yield self._reading.prefill(self._tokens[: self.prompt_tokens - 1])
         for end in range(self.prompt_tokens - 1 + REPLAY_WIDTH, len(self._tokens) - 1 + REPLAY_WIDTH, REPLAY_WIDTH):
             yield self._reading.extend(self._tokens[: min(end, len(self._tokens) - 1)], 0)
@@ -76,6 +77,7 @@ class Verifier:
         """The target distributions after the committed tokens and after each node of a tree."""
         nodes = self._common.cloud_ids[tree.numbers].tolist()
         logits = yield self._reading.tree(self._tokens, nodes, tree.parents)
+        # In front of the tree the pass may have read committed tokens, which have rows too.
         rows = logits[len(logits) - len(nodes) - 1 :]
         return TreeTargets(rows, self._tokens, tree, self._common, self._sampling, self._noting(quantise))
 
@@ -99,6 +101,7 @@ class Verifier:
         return self._reading.context
 
     def _noting(self, quantise: Quantise) -> Quantise:
+        # To compare a distribution with itself takes as long as to make it.
         if quantise is exactly:
             return quantise
 

@@ -103,12 +103,15 @@ class ChainDevice:
         transcript = self.side.transcript
         while transcript.finish is None:
             yield from self._round()
+        # The cloud cannot end without the token that was drawn here last: it goes up alone.
         if self.owed:
             yield self._send([])
         return transcript.finish
 
     def _round(self) -> Generator[Any, Any, None]:
         begun: Begun = self.side.memory.round or (yield from self._begun())
+        # Before anything is sent: if the link breaks from here on, the round is done again with these very drafts (METHODS 3,
+        # resuming).
         self.side.memory.round = begun
         drafted = yield Now()
         tokens = yield from self.exchange(begun)
@@ -117,6 +120,7 @@ class ChainDevice:
 
     def _begun(self) -> Generator[Any, Any, Begun]:
         yield from self.begin()
+        # One fewer than remain: a verdict brings a token of its own behind drafts that all stand.
         drafts = yield from self.drafts(self.side.transcript.remaining - 1)
         told = Exchanged(drafted=len(drafts))
         self.tell(told, drafts)
@@ -162,6 +166,7 @@ class ChainDevice:
         committed = yield from self._committed(verdict, drafts)
         self.round += 1
         stood = drafts[: verdict.accepted]
+        # Behind an end that stood there is no token, and the drafts behind it were not tested: none of them fell.
         fell = len(stood) < min(len(drafts), len(committed))
         self.lengths.tested(stood, drafts[len(stood)] if fell else None, follows=False)
         yield self.commit(committed, Outcome.in_chain(len(stood), fell=fell))
@@ -169,6 +174,7 @@ class ChainDevice:
 
     def commit(self, tokens: Sequence[Emitted], tested: Outcome) -> Emit:
         """Commit tokens, with the drafts that were tested for them; what to yield then. The round is over."""
+        # From here to the last commit nothing is yielded, so no lost link can leave a round half over.
         self.side.memory.round = None
         for token in tokens:
             self.side.transcript.commit(token.number)
@@ -264,6 +270,7 @@ class ChainCloud(Generic[Proposal]):
         reader, common, transcript = Reader(message.payload), self.side.common, self.side.transcript
         owed, self.owed = self.read_owed(reader), False
         self.commit(owed)
+        # After what was owed, which may have ended the answer, and before any number is read.
         room = 0 if transcript.finish else min(self.most, transcript.remaining - 1)
         if message.count > room:
             raise ProtocolError(f"at most {room} drafts fit here, but {message.count} came", "out-of-range")

@@ -115,6 +115,7 @@ class CoupledDevice(ChainDevice):
         """Draft on while the verdict is on its way, then commit it."""
         if self._goes_on() and not ((yield from self._extend()) and self._goes_on()) and self._sent < len(self._line):
             yield self._send_rest()
+        # While more may be drafted only a look: drafts are made in the time that the verdict takes anyway.
         message = yield Receive(0.0 if self._goes_on() else None)
         if message is not None:
             if not self._falls:
@@ -150,11 +151,14 @@ class CoupledDevice(ChainDevice):
         stood, rest = self._line[: verdict.accepted], self._line[verdict.accepted :]
         numbers = [*(draft.number for draft in stood), *([] if token is None else [token])]
         known = self._sent > verdict.accepted  # a draft is with the cloud, or on its way, where the token is
+        # The cloud's token may be the very draft behind those that it tested, which came too late for its pass: the line goes
+        # on.
         follows = bool(rest) and rest[0].number == token
         self.lengths.tested(stood, rest[0] if known and token is not None else None, follows)
         self._falls.append(known and not follows)
         self._verdicts += 1
         self._line, self._sent = rest[1:] if follows else [], max(0, self._sent - len(numbers)) if follows else 0
+        # With nothing on its way a line can be sent under a new epoch at no cost, and the cloud forgets the old one.
         self._epoch = self._epoch if self._sent else self._verdicts
         kind = Kind.CORRECTION if known and not follows else Kind.BONUS
         self.exchanged = Exchanged(drafted=self._drafted, trips=1)
@@ -194,6 +198,7 @@ class CoupledCloud:
         """Test what has come, answer, and wait where there is nothing to test."""
         yield from self.side.verifier.prefill()
         while (finish := self.side.transcript.finish) is None:
+            # Everything that has come, before the pass: one more draft makes the same pass bring more.
             while (message := (yield Receive(0.0 if self._queue or self._asked else None))) is not None:
                 self._take(expect(message, Draft))
             yield from self._answer()
@@ -203,9 +208,11 @@ class CoupledCloud:
         """Add drafts to the line, or begin another one."""
         if not self._epoch <= message.round < len(self._begins):
             raise ProtocolError(f"drafts of epoch {message.round} came in epoch {self._epoch}", "out-of-turn")
+        # The newest epoch knows the most verdicts; of an older line nothing is worth testing any more.
         if message.round > self._epoch:
             self._epoch, self._next, self._stands = message.round, self._begins[message.round], True
             self._queue.clear()
+        # Else it asked before the last verdict came, which has the token that was wanted.
         self._asked = message.count == 0 and message.round == len(self._begins) - 1
         for number in self._numbers(message):
             self._add(number)
@@ -224,6 +231,8 @@ class CoupledCloud:
     def _add(self, number: int) -> None:
         numbers = self.side.transcript.numbers
         if self._stands and self._next < len(numbers):
+            # Too late to be tested, and not to be compared: if it is what was committed, what comes behind it may still be of
+            # use.
             self._stands = numbers[self._next] == number
         elif self._stands:
             self._queue.append(number)
@@ -234,6 +243,7 @@ class CoupledCloud:
         transcript, verifier, writer = self.side.transcript, self.side.verifier, Writer()
         drafts = list(self._queue)[: min(self._most, transcript.remaining - 1)]
         winners = self._winners((yield from verifier.score(drafts, exactly)), drafts)
+        # The last winner is the cloud's own token, unless the drafts agree with it too: then it ends the answer.
         accepted = len(winners) if len(winners) <= len(drafts) and winners[-1] == drafts[len(winners) - 1] else len(winners) - 1
         for number in winners:
             transcript.commit(number)
@@ -242,6 +252,7 @@ class CoupledCloud:
             self._queue.clear()
         verifier.commit(winners)
         self._asked = False
+        # A line that knows this verdict begins here.
         self._begins.append(transcript.position)
         for number in winners[accepted:]:
             writer.number(number, self.side.common.target_bits)
@@ -252,6 +263,7 @@ class CoupledCloud:
         for index in range(len(drafts) + 1):
             race = self.side.chance.race(self.side.transcript.position + index, self.side.common.cloud_ids)
             winners.append(targets.at(index).winner(race))
+            # Rows behind a draft that is not the winner are scores of another text.
             if self.side.transcript.is_end(winners[-1]) or winners[: index + 1] != [*drafts[: index + 1]]:
                 break
         return winners

@@ -61,6 +61,7 @@ class DsdCloud(ChainCloud[DenseProposed]):
 
     def _proposed(self, reader: Reader, number: int, what: str) -> DenseProposed:
         probs = reader.probabilities(self.side.common.size, self._precision, f"the probabilities of {what}")
+        # The test divides by it. No honest device drew such a draft.
         if probs[number] == 0:
             raise ProtocolError(f"{what} has probability 0, so it cannot have been drawn", "bad-probability")
         return DenseProposed(number, float(probs[number]), probs)

@@ -87,6 +87,8 @@ class TreeDevice:
 
     def _sent(self, tree: TokenTree) -> Send:
         writer, common = Writer(), self.side.common
+        # In the order of expansion, layer by layer: the cloud expands in the same order as it reads, so no parent has to be
+        # named.
         for node, children in tree.draws.items():
             writer.number(len(children) - 1, bits_for(self._widths[tree.depth(node)]))
             for child in children:
@@ -183,6 +185,8 @@ class TreeCloud:
         common = self.side.common
         count = reader.number(bits_for(width), width, "the count of children") + 1
         drawn = [reader.number(common.common_bits, common.size, "the id of a child") for _ in range(count)]
+        # Without replacement a child that was drawn has nothing left in the distribution that the next one is tested by: its
+        # ratio would divide by 0.
         if not self.repeats and len(set(drawn)) < count:
             raise ProtocolError("a child was drawn twice without replacement", "out-of-range")
         return drawn
@@ -194,6 +198,8 @@ class TreeCloud:
         if token is not None:
             writer.number(token, self.side.common.target_bits)
         committed = numbers if token is None else [*numbers, token]
+        # Before they are committed: it says which of the nodes just read are the committed tokens, so that they are not read
+        # again.
         self.side.verifier.keep(tree, node)
         self.side.verifier.commit(committed)
         for number in committed:

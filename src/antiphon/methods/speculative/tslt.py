@@ -35,6 +35,7 @@ class Sparsifier:
         """The distribution that is drawn from and sent."""
         distribution = self._round(truncated(probs, self._keep.top_k, self._keep.top_p))
         kept = distribution > 0
+        # Of the probs before truncation, and of what is left after rounding: tokens that round to 0 are cut off too.
         self._cut += max(0.0, 1.0 - float(probs[kept].sum()))
         self._entries += int(kept.sum())
         return distribution

@@ -43,6 +43,8 @@ class HybridCodec:
         """Read what `write` wrote and draw the token after the rejection of a draft that was drawn from `draft_probs`."""
         size = self._common.size
         distribution = reader.distribution(size + 1, self.ratios, "the target probabilities")
+        # The spare is there whenever it could be needed, and read whether or not it is: a second trip would cost more than a
+        # token.
         spare = self._spare(reader) if distribution[-1] > 0 else None
         drawn = stream.categorical(residual(distribution, draft_probs))
         return drawn if spare is None or drawn < size else spare

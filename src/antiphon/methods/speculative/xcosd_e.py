@@ -70,6 +70,7 @@ class XcosdEDevice(ScalarDevice):
     def corrected(self, reader: Reader, drafts: Sequence[Drafted], accepted: int) -> Generator[Any, Any, int]:
         """Test the candidates that came, and more of them, until one passes; else resample as `xcosd`."""
         draft, floor = drafts[accepted], usual_floor(drafts[accepted].prob)
+        # One stream for all messages of the rejection and for what follows them: no draw is used twice.
         stream = self.side.chance.at(self.side.transcript.place(accepted), Role.RESAMPLE)
         tries = 0
         while candidates := self._codec.read(reader, draft.number):
@@ -79,6 +80,8 @@ class XcosdEDevice(ScalarDevice):
             self.exchanged.candidates += len(candidates)
             reader.finish()
             if (place := self._first(candidates, draft, stream)) is not None:
+                # Here and in the cloud with the same numbers, so that the two estimates never part. So `floor` is the usual
+                # one: the real one takes q, which only the cloud knows.
                 self._estimate.observe(floor, place + 1, passed=True)
                 return self._owe(candidates[place].number, (place, len(candidates)))
             self._estimate.observe(floor, len(candidates), passed=False)
@@ -210,6 +213,7 @@ class XcosdECloud(ScalarCloud):
             return 0
         if self._count:
             return self._count
+        # By the real floor, which the cloud alone knows: how many come, the device sees when they are there.
         count, cost = self._estimate.best(settling.floor, settling.failed, self._bits)
         return count if cost < self._hybrid.bits(settling.target) else 0
 
