@@ -10,6 +10,7 @@ from antiphon.core.distributions import Probs
 from antiphon.errors import UsageError
 from antiphon.methods import closed_forms
 from antiphon.methods.base import DeviceSide, Method
+from antiphon.methods.speculative.chain import CHAIN_NEEDS
 from antiphon.methods.speculative.dsd import DsdCloud, DsdDevice
 
 
@@ -48,4 +49,5 @@ SHARPENED = Method(
     DsdCloud,
     options=SharpenedOptions,
     bits=closed_forms.dense_drafts,
+    needs=CHAIN_NEEDS,
 )

@@ -296,6 +296,7 @@ class ChainCloud(Generic[Proposal]):
         transcript = self.side.transcript
         if accepted and transcript.is_end(drafts[accepted - 1].number):
             return None
+        # The row behind the drafts that stand: the same pass made it, whether or not the next draft fell.
         place, target = transcript.place(accepted), targets.at(accepted)
         if accepted < len(drafts):
             self.owed = self.device_resamples

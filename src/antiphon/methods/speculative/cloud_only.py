@@ -40,6 +40,8 @@ class CloudOnlyCloud:
         yield from side.verifier.prefill()
         while transcript.finish is None:
             targets = yield from side.verifier.score([], exactly)
+            # By the race and not by a stream of its own: so `coupled` with the same seed can be checked against it, token for
+            # token.
             number = targets.at(0).winner(side.chance.race(transcript.position, side.common.cloud_ids))
             transcript.commit(number)
             side.verifier.commit([number])
