@@ -168,7 +168,7 @@ from antiphon.device.check import check
 from antiphon.errors import RemoteError, UsageError
 from antiphon.methods import METHODS
 from antiphon.methods.speculative.sharpened import SharpenedOptions
-from antiphon.testing.distributions import LARGE, SMALL, Pair, distance, method_distribution, target_distribution
+from antiphon.testing import assert_exact
 from support.links import linked, raw_session
 
 for heat in (0.3, 2.0):
