@@ -31,6 +31,11 @@ def require_size(path: Path) -> None:
         raise DocumentError(f"it is larger than {MAX_BYTES >> 20} MiB: split it, or make it JSON lines")
 
 
+def text_of(path: Path, encoding: str | None) -> str:
+    """The text of a file that is read whole, with every line ended by a newline alone. Raises DocumentError, OSError."""
+    return decoded(read_whole(path), encoding)
+
+
 def decoded(data: bytes, encoding: str | None = None) -> str:
     """The text, with every line ended by a newline alone. A byte order mark wins over `encoding`. Raises DocumentError."""
     name = _marked(data) or encoding or "utf-8"

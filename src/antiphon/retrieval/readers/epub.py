@@ -8,8 +8,7 @@ from urllib.parse import unquote
 from antiphon.retrieval.documents import Document, Scroll, titled
 from antiphon.retrieval.options import Reading
 from antiphon.retrieval.readers.archive import Archive, opened
-from antiphon.retrieval.readers.decoding import page_decoded
-from antiphon.retrieval.readers.html import declared, page_of
+from antiphon.retrieval.readers.html import page_in
 
 
 @dataclass(slots=True)
@@ -47,8 +46,7 @@ def read_epub(path: Path, reading: Reading) -> Iterator[Document]:
         archive.events(where, package.start, package.end, package.text)
         folder = PurePosixPath(where).parent
         for number, name in enumerate(package.spine, 1):
-            data = archive.read(_within(folder, package.files.get(name, "")))
-            page = page_of(page_decoded(data, declared(data), None))
+            page = page_in(archive.read(_within(folder, package.files.get(name, ""))), None)
             scroll.write("\n\n".join([*page.blocks, ""]), number)
     yield scroll.document(titled(package.title, path.stem))
 

@@ -35,12 +35,16 @@ _HEAD = 4096
 
 def read_html(path: Path, reading: Reading) -> Iterator[Document]:
     """One document; its title is the page's, else its first heading, else the file's name without the ending."""
-    data = read_whole(path)
-    page = page_of(page_decoded(data, declared(data), reading.encoding))
+    page = page_in(read_whole(path), reading.encoding)
     scroll = Scroll("paragraph")
     for number, text in enumerate(page.blocks, 1):
         scroll.write(text + "\n\n", number)
     yield scroll.document(titled(page.title, page.heading, path.stem))
+
+
+def page_in(data: bytes, encoding: str | None) -> "Page":
+    """The page of a file or of a part of one. encoding: what the person says it has. Raises DocumentError."""
+    return page_of(page_decoded(data, declared(data), encoding))
 
 
 def declared(data: bytes) -> str | None:

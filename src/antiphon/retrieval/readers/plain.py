@@ -7,7 +7,7 @@ from pathlib import Path
 
 from antiphon.retrieval.documents import Document, require_units, titled
 from antiphon.retrieval.options import Reading
-from antiphon.retrieval.readers.decoding import decoded, read_whole
+from antiphon.retrieval.readers.decoding import text_of
 
 _HEADING = re.compile(r"#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -21,17 +21,17 @@ _TITLE_CHARACTERS = 10_000
 
 def read_text(path: Path, reading: Reading) -> Iterator[Document]:
     """One document; its title is the file's name without the ending."""
-    yield _lines(path.stem, decoded(read_whole(path), reading.encoding))
+    yield _lines(path.stem, text_of(path, reading.encoding))
 
 
 def read_source(path: Path, reading: Reading) -> Iterator[Document]:
     """One document; its title is the file's name, with the ending."""
-    yield _lines(path.name, decoded(read_whole(path), reading.encoding))
+    yield _lines(path.name, text_of(path, reading.encoding))
 
 
 def read_markdown(path: Path, reading: Reading) -> Iterator[Document]:
     """One document; its title is that of its front matter, else the first heading, else the file's name without the ending."""
-    text = decoded(read_whole(path), reading.encoding)
+    text = text_of(path, reading.encoding)
     mark, front, body = _front(text)
     title = titled(_front_title(mark, front), _heading(text[body : body + _TITLE_CHARACTERS]), path.stem)
     whole = _lines(title, text)
@@ -42,7 +42,7 @@ def read_markdown(path: Path, reading: Reading) -> Iterator[Document]:
 
 def read_markup(path: Path, reading: Reading) -> Iterator[Document]:
     """reStructuredText: one document; its title is the first heading, else the file's name without the ending."""
-    text = decoded(read_whole(path), reading.encoding)
+    text = text_of(path, reading.encoding)
     found = _MARKUP_TITLE.search(text[:_TITLE_CHARACTERS])
     yield _lines(titled(found[2] or found[3] if found else "", path.stem), text)
 

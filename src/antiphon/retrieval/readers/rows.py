@@ -15,7 +15,7 @@ import msgspec
 
 from antiphon.retrieval.documents import MAX_TITLE, Document, DocumentError, first_line, titled
 from antiphon.retrieval.options import Reading
-from antiphon.retrieval.readers.decoding import decoded, read_whole
+from antiphon.retrieval.readers.decoding import text_of
 
 MAX_LINE = 64 * 2**20
 """Bytes of a row at most."""
@@ -32,7 +32,7 @@ def read_jsonl(path: Path, reading: Reading) -> Iterator[Document]:
 
 def read_json(path: Path, reading: Reading) -> Iterator[Document]:
     """A list of rows is read as JSON lines are, anything else as one document of its texts, by their names."""
-    value = _value(decoded(read_whole(path), reading.encoding).encode())
+    value = _value(text_of(path, reading.encoding).encode())
     if isinstance(value, Exception):
         raise DocumentError(f"it is no JSON ({first_line(value)})")
     if isinstance(value, list) and any(isinstance(row, dict) and reading.text_field in row for row in value):
@@ -44,7 +44,7 @@ def read_json(path: Path, reading: Reading) -> Iterator[Document]:
 
 def read_csv(path: Path, reading: Reading) -> Iterator[Document]:
     """One document a row: its text field alone if the first row names one, else all cells with the names of their columns."""
-    text = decoded(read_whole(path), reading.encoding)
+    text = text_of(path, reading.encoding)
     try:
         dialect: Any = csv.Sniffer().sniff(text[:10_000], ",;\t|")
     except csv.Error:
