@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -28,6 +27,7 @@ from antiphon.device.generate import Device
 from antiphon.errors import UsageError
 from antiphon.methods import find
 from antiphon.models import load
+from antiphon_lab.report.screen import progress_bar
 from antiphon_lab.stats.bootstrap import TOO_FEW, Interval, difference_interval
 from antiphon_lab.store import Store
 from antiphon_lab.workloads.questions import Question
@@ -169,9 +169,8 @@ def _kept(plan: Plan, asks: Sequence[Ask], store: Store, notes: Console) -> Iter
 def _write(plan: Plan, asks: Sequence[Ask], store: Store, notes: Console) -> None:
     """Start both ends and write what is missing."""
     todo = [ask for ask in asks if ask.key not in store]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with ExitStack() as stack:
-        progress = stack.enter_context(Progress(*columns, console=notes))
+        progress = stack.enter_context(progress_bar(notes))
         bar = progress.add_task("starting the cloud and loading the models", total=len(asks), completed=len(asks) - len(todo))
         url = stack.enter_context(cloud_process(plan.cloud_model))
         device = Device(load(plan.device_model) if any(find(ask.method).drafts for ask in todo) else None)

@@ -12,7 +12,6 @@ from typing import TypeAlias, TypeVar
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -22,6 +21,7 @@ from antiphon.errors import UsageError
 from antiphon.models import load
 from antiphon.vocabulary import CommonVocabulary, common_vocabulary
 from antiphon_lab.experiments.truncated import Acceptance, Meter, Packed, Point, Position, wire_forms
+from antiphon_lab.report.screen import progress_bar
 from antiphon_lab.stats.bootstrap import FEWEST, TOO_FEW
 from antiphon_lab.stats.intervals import Mean, mean_of
 from antiphon_lab.workloads.texts import Pair, distributions, read_prompts
@@ -77,9 +77,8 @@ def run(plan: Plan, console: Console) -> "Report":
     prompts, notes = read_prompts(plan.data, plan.prompts), Console(stderr=True)
     if "tight" not in wire_forms(plan.draft_precision):
         notes.print("the wire form tight is left out: it needs `pip install 'antiphon[tight]'` and 8 or 16 bits", markup=False)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with ExitStack() as stack:
-        progress = stack.enter_context(Progress(*columns, console=notes))
+        progress = stack.enter_context(progress_bar(notes))
         bar = progress.add_task("loading the models", total=plan.prompts * plan.positions)
         cloud, device = (stack.enter_context(closing(load(config))) for config in (plan.cloud_model, plan.device_model))
         pair = Pair(cloud, device, common_vocabulary(device.vocabulary, cloud.vocabulary), plan.sampling)

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from antiphon_lab.experiments.rag.figures import ratio as rag_ratio
-from antiphon_lab.experiments.speculative.figures import _interval
-from antiphon_lab.experiments.truncation import _mean
-from antiphon_lab.stats.bootstrap import FEWEST, difference_interval
-from antiphon_lab.stats.intervals import ratio
+from antiphon_lab.stats.bootstrap import FEWEST, difference_interval, resampled
+from antiphon_lab.stats.intervals import mean_of, ratio
 
 
 def mean(sums: np.ndarray) -> float:
@@ -67,8 +65,8 @@ def test_fewer_than_twelve_units_have_no_interval(count: int) -> None:
     values = [(float(place), 1.0 + place) for place in range(count)]
     rows = np.array(values)
     assert difference_interval(rows, rows * 0.5, mean) is None
-    assert _interval(rows, lambda sums: sums[:, 0] / sums[:, 1]) is None
-    assert [found.interval for found in (ratio(values), rag_ratio(values), _mean([[value] for value, _ in values]))] == [
+    assert resampled(rows, lambda sums: sums[:, 0] / sums[:, 1], 1) is None
+    assert [found.interval for found in (ratio(values), rag_ratio(values), mean_of([[value] for value, _ in values]))] == [
         None
     ] * 3
 
@@ -78,8 +76,10 @@ def test_twelve_have_one() -> None:
     rows = np.array(values)
     assert FEWEST == 12
     assert difference_interval(rows, rows * 0.5, mean) is not None
-    assert _interval(rows, lambda sums: sums[:, 0] / sums[:, 1]) is not None
-    assert None not in [found.interval for found in (ratio(values), rag_ratio(values), _mean([[value] for value, _ in values]))]
+    assert resampled(rows, lambda sums: sums[:, 0] / sums[:, 1], 1) is not None
+    assert None not in [
+        found.interval for found in (ratio(values), rag_ratio(values), mean_of([[value] for value, _ in values]))
+    ]
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [([1.0], [1.0, 2.0]), ([], [])])

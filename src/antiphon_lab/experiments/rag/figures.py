@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from antiphon.core.mixture.debt import DebtOptions, WaitingDebt
 from antiphon.methods.effects import Kind
 from antiphon_lab.experiments.rag.answers import Step, Written
-from antiphon_lab.stats.bootstrap import FEWEST, difference_interval
+from antiphon_lab.stats.bootstrap import difference_interval, resampled
 from antiphon_lab.stats.intervals import Mean
 
 CDF_POINTS = 21
 """Of a curve of latencies, from the least to the largest."""
-RESAMPLES = 2000
 _SEED = 20260615
 
 Sums = NDArray[np.float64]
@@ -24,13 +23,8 @@ Sums = NDArray[np.float64]
 
 def total(rows: Sequence[Sequence[float]], of: Callable[[Sums], Sums]) -> Mean:
     """A figure by statistics that are summed over rows, with its 95 % interval by resampling the rows; none of too few."""
-    statistics, count = np.array(rows, dtype=np.float64), len(rows)
-    value = float(of(statistics.sum(0)))
-    if count < FEWEST:
-        return Mean(value, None)
-    counts = np.random.default_rng(_SEED).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
-    low, high = np.percentile(of(counts @ statistics), [2.5, 97.5])
-    return Mean(value, (float(low), float(high)))
+    statistics = np.array(rows, dtype=np.float64)
+    return Mean(float(of(statistics.sum(0))), resampled(statistics, of, _SEED))
 
 
 def ratio(pairs: Sequence[tuple[float, float]]) -> Mean:

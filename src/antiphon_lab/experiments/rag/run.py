@@ -12,7 +12,6 @@ from itertools import product
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from antiphon import __version__
 from antiphon.errors import UsageError
@@ -26,6 +25,7 @@ from antiphon_lab.experiments.rag.figures import Figures
 from antiphon_lab.experiments.rag.rows import BASELINE, Row
 from antiphon_lab.hardware.profiles import Compute
 from antiphon_lab.links.link import Link
+from antiphon_lab.report.screen import progress_bar
 from antiphon_lab.store import Store
 from antiphon_lab.workloads.documents import Example, libraries, library_files
 
@@ -132,9 +132,8 @@ def _todo(plan: Plan, example: Example, kept: Store) -> list[Case]:
 
 def _write(plan: Plan, examples: Sequence[Example], models: tuple[Model, Model], kept: Store) -> None:
     total = sum(len(_todo(plan, example, kept)) for example in examples)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with ExitStack() as stack:
-        progress = stack.enter_context(Progress(*columns, console=Console(stderr=True)))
+        progress = stack.enter_context(progress_bar(Console(stderr=True)))
         bar = progress.add_task("making the libraries", total=total)
         desk = stack.enter_context(_desk(plan, models))
         stack.enter_context(kept.adding())

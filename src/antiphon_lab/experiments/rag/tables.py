@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from rich import box
 from rich.table import Table
 
 from antiphon_lab.experiments.rag.figures import Figures, quantile
 from antiphon_lab.experiments.rag.run import Report
 from antiphon_lab.hardware.profiles import Compute
 from antiphon_lab.links.link import Link
+from antiphon_lab.report.screen import plus_minus, table_of
 from antiphon_lab.stats.bootstrap import TOO_FEW, UNSURE
 from antiphon_lab.stats.intervals import Mean
 
@@ -35,7 +35,7 @@ def tables(report: Report) -> list[Table]:
         rows = report.rows(link, compute)
         for place, (headings, cells) in enumerate(parts(rows)):
             title = where(report, link, compute) if place == 0 else ""
-            found.append(_table(title, headings, cells, CAPTIONS[place]))
+            found.append(table_of(title, headings, cells, CAPTIONS[place]))
     return found
 
 
@@ -104,22 +104,9 @@ def decided(figures: Figures) -> list[str]:
 
 def spread(mean: Mean, form: str, factor: float = 1.0) -> str:
     """A mean, and half of its interval."""
-    half = UNSURE if mean.interval is None else f"\u00b1{factor * (mean.interval[1] - mean.interval[0]) / 2:{form}}"
-    return f"{factor * mean.mean:{form}} {half}"
+    return f"{factor * mean.mean:{form}} {plus_minus(mean.interval, form, factor)}"
 
 
 def _pair(seconds: Sequence[float]) -> str:
     found = [quantile(seconds, percent) for percent in (50, 90)]
     return "/".join("-" if value is None else f"{1000 * value:.0f}" for value in found)
-
-
-def _table(title: str, headings: Sequence[str], rows: Mapping[str, Sequence[str]], caption: str) -> Table:
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    shown.title, shown.title_justify = title or None, "left"
-    shown.caption, shown.caption_justify = caption, "left"
-    shown.add_column("", overflow="fold")
-    for heading in headings:
-        shown.add_column(heading, justify="right")
-    for name, cells in rows.items():
-        shown.add_row(name, *cells)
-    return shown

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antiphon.device.answer import Result
-from antiphon_lab.stats.bootstrap import FEWEST, Interval
+from antiphon_lab.stats.bootstrap import Interval, resampled
 
 RESAMPLES = 1000
 _SEED = 20251216
@@ -115,7 +115,7 @@ class Figures:
     @cached_property
     def tokens_per_s_interval(self) -> Interval | None:
         """Its interval; None of too few answers."""
-        return _interval(_speeds(self.answers), lambda sums: sums[:, 0] / sums[:, 1])
+        return resampled(_speeds(self.answers), lambda sums: sums[:, 0] / sums[:, 1], _SEED, RESAMPLES)
 
     @cached_property
     def speedup(self) -> float:
@@ -127,7 +127,7 @@ class Figures:
     def speedup_interval(self) -> Interval | None:
         """Its interval, answers resampled in pairs; None of too few."""
         paired = np.hstack([_speeds(self.answers), _speeds(self.reference)])
-        return _interval(paired, lambda sums: sums[:, 0] * sums[:, 3] / (sums[:, 1] * sums[:, 2]))
+        return resampled(paired, lambda sums: sums[:, 0] * sums[:, 3] / (sums[:, 1] * sums[:, 2]), _SEED, RESAMPLES)
 
     @cached_property
     def ttft_s(self) -> float:
@@ -202,13 +202,3 @@ class Figures:
 
 def _speeds(answers: Sequence[Written]) -> NDArray[np.float64]:
     return np.array([(one.tokens, one.seconds) for one in answers], dtype=np.float64)
-
-
-def _interval(statistics: NDArray[np.float64], total: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Interval | None:
-    """The middle 95 % of `total` over resampled rows; total: of sums, one a row, shape (resamples, statistics)."""
-    rows = len(statistics)
-    if rows < FEWEST:
-        return None
-    counts = np.random.default_rng(_SEED).multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES)
-    low, high = np.percentile(total(counts @ statistics), [2.5, 97.5])
-    return float(low), float(high)

@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from antiphon.device.answer import Result
@@ -26,7 +24,8 @@ from antiphon_lab.experiments.speculative.figures import Figures, Written, writt
 from antiphon_lab.experiments.speculative.grid import REFERENCE, Ask, Plan, Row, Setting, asks_of, rows_of, settings_of
 from antiphon_lab.report.charts import short
 from antiphon_lab.report.page import require_writable
-from antiphon_lab.stats.bootstrap import TOO_FEW, UNSURE, Interval
+from antiphon_lab.report.screen import plus_minus, progress_bar, table_of
+from antiphon_lab.stats.bootstrap import TOO_FEW, UNSURE
 from antiphon_lab.store import Store
 from antiphon_lab.workloads.prompts import prompts_of
 
@@ -133,8 +132,7 @@ def _write(plan: Plan, asks: Sequence[Ask], kept: Store) -> dict[Row, Timeline]:
     todo = [ask for ask in asks if ask.key(plan) not in kept]
     if not todo and not _watched(plan, asks, kept):
         return {}
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with progress_bar(Console(stderr=True)) as progress:
         bar = progress.add_task("loading the models", total=len(asks), completed=len(asks) - len(todo))
         with _ends(plan) as (write, look), kept.adding():
             for ask in todo:
@@ -185,8 +183,8 @@ def tables(setting: Setting, rows: Mapping[Row, Figures]) -> list[Table]:
     spread = f"\u00b1: half of the middle 95 % of resampled answers; {UNSURE}: {TOO_FEW}"
     bits = "bits are payload + framing, a token; those that open an answer are shared out among its tokens"
     return [
-        _table(setting.name, SPEED, {row.name: speed(figures) for row, figures in rows.items()}, spread),
-        _table("", COSTS, {row.name: costs(figures) for row, figures in rows.items()}, bits),
+        table_of(setting.name, SPEED, {row.name: speed(figures) for row, figures in rows.items()}, spread),
+        table_of("", COSTS, {row.name: costs(figures) for row, figures in rows.items()}, bits),
     ]
 
 
@@ -197,26 +195,14 @@ def nearness_tables(found: Sequence[Nearness]) -> list[Table]:
         setting = one.setting
         title = f"auto beside the best fixed length, {setting.compute.name}, temperature {setting.temperature:g}"
         groups.setdefault(title, {})[f"{setting.link.name}, {one.method}"] = one.cells()
-    return [_table(title, NEARNESS, rows, "of the ratio, answers resampled in pairs") for title, rows in groups.items()]
-
-
-def _table(title: str, headings: Sequence[str], rows: Mapping[str, Sequence[str]], caption: str) -> Table:
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    shown.title, shown.title_justify = title or None, "left"
-    shown.caption, shown.caption_justify = caption, "left"
-    shown.add_column("", no_wrap=True)
-    for heading in headings:
-        shown.add_column(heading, justify="right")
-    for name, cells in rows.items():
-        shown.add_row(name, *cells)
-    return shown
+    return [table_of(title, NEARNESS, rows, "of the ratio, answers resampled in pairs") for title, rows in groups.items()]
 
 
 def speed(figures: Figures) -> list[str]:
     """The cells of SPEED."""
     return [
-        f"{figures.tokens_per_s:.1f} {_spread(figures.tokens_per_s_interval, '.1f')}",
-        f"{figures.speedup:.2f} {_spread(figures.speedup_interval, '.2f')}",
+        f"{figures.tokens_per_s:.1f} {plus_minus(figures.tokens_per_s_interval, '.1f')}",
+        f"{figures.speedup:.2f} {plus_minus(figures.speedup_interval, '.2f')}",
         f"{1000 * figures.ttft_s:.0f}",
         *(_milliseconds(figures.itl_s(percent)) for percent in (50, 90)),
         "-" if figures.tokens_per_round is None else f"{figures.tokens_per_round:.2f}",
@@ -238,7 +224,3 @@ def costs(figures: Figures) -> list[str]:
 
 def _milliseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{1000 * seconds:.0f}"
-
-
-def _spread(interval: Interval | None, form: str) -> str:
-    return UNSURE if interval is None else f"\u00b1{(interval[1] - interval[0]) / 2:{form}}"
