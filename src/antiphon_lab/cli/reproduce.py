@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,6 @@ from antiphon.config import ModelConfig, SamplingParams
 
 if TYPE_CHECKING:
     from antiphon_lab.papers.pages import Claim
-    from antiphon_lab.papers.plans import Plan
     from antiphon_lab.report.page import Page
 
 reproduce = typer.Typer(no_args_is_help=True, help="The papers' tables and figures, with models of your choice.")
@@ -38,76 +37,75 @@ MIXING = {"smoke": ("toy-reader", "toy-reader"), "real": ("gemma3-270m", "gemma3
 """The cloud's model and the device's, unless others are given; documents are mixed by two of one tokenizer."""
 
 
-@reproduce.command()
-def tslt(
-    data: Data,
-    scale: Scale = "small",
-    out: Out = Path("reproduced"),
-    results: Results = None,
-    cloud_model: CloudModel = None,
-    model: DeviceModel = None,
-    temperature: Heat = 1.0,
-    profile: Profile = "a100-7b",
-    seed: int = 1,
-    threads: ThreadsOfEach = 1,
-    as_json: AsJson = False,
-) -> None:
-    """TSLT: retained mass, acceptance, and speed-up against the uplink's rate."""
-    from antiphon_lab.papers.tslt.claims import claims
-    from antiphon_lab.papers.tslt.page import page
-    from antiphon_lab.papers.tslt.run import run
+def _command(name: str, says: str, usual: Mapping[str, tuple[str, str]], heat: float, hardware: str) -> None:
+    """Add the command of a paper, whose folder has `run`, `claims` and `page`. usual: its models unless others are given."""
 
-    models = _models(scale, cloud_model, model, threads, DRAFTING)
-    asked = _Asked(data, scale, out, results, models, SamplingParams(temperature=temperature), profile, seed)
-    _reproduce("tslt", asked, run, claims, page, as_json)
+    @reproduce.command(name, help=says)
+    def command(
+        data: Data,
+        scale: Scale = "small",
+        out: Out = Path("reproduced"),
+        results: Results = None,
+        cloud_model: CloudModel = None,
+        model: DeviceModel = None,
+        temperature: Heat = heat,
+        profile: Profile = hardware,
+        seed: int = 1,
+        threads: ThreadsOfEach = 1,
+        as_json: AsJson = False,
+    ) -> None:
+        from antiphon_lab.papers.files import Files
+        from antiphon_lab.papers.plans import Plan
 
-
-@reproduce.command("x-cosd")
-def x_cosd(
-    data: Data,
-    scale: Scale = "small",
-    out: Out = Path("reproduced"),
-    results: Results = None,
-    cloud_model: CloudModel = None,
-    model: DeviceModel = None,
-    temperature: Heat = 1.0,
-    profile: Profile = "a100-7b",
-    seed: int = 1,
-    threads: ThreadsOfEach = 1,
-    as_json: AsJson = False,
-) -> None:
-    """X-CoSD: quality, bits a token, throughput against the downlink's rate, latency a token."""
-    from antiphon_lab.papers.xcosd.claims import claims
-    from antiphon_lab.papers.xcosd.page import page
-    from antiphon_lab.papers.xcosd.run import run
-
-    models = _models(scale, cloud_model, model, threads, DRAFTING)
-    asked = _Asked(data, scale, out, results, models, SamplingParams(temperature=temperature), profile, seed)
-    _reproduce("x-cosd", asked, run, claims, page, as_json)
+        files = Files(out, name)
+        own_cloud, own_device = usual["smoke" if scale == "smoke" else "real"]
+        plan = Plan(
+            data=data,
+            scale=scale,
+            cloud_model=ModelConfig(cloud_model or own_cloud, threads=threads),
+            device_model=ModelConfig(model or own_device, threads=threads),
+            sampling=SamplingParams(temperature=temperature),
+            profile=profile,
+            results=results or files.measurements,
+            seed=seed,
+        )
+        files.prepare()
+        run, claims, page = _parts(name.replace("-", ""))
+        report = run(plan)
+        figures = report.as_json()
+        files.write(page(report), figures)
+        _show(claims(report), files.page, figures if as_json else None)
 
 
-@reproduce.command()
-def concord(
-    data: Data,
-    scale: Scale = "small",
-    out: Out = Path("reproduced"),
-    results: Results = None,
-    cloud_model: CloudModel = None,
-    model: DeviceModel = None,
-    temperature: Heat = 0.0,
-    profile: Profile = "4090d-1.7b",
-    seed: int = 1,
-    threads: ThreadsOfEach = 1,
-    as_json: AsJson = False,
-) -> None:
-    """CONCORD: answers from two libraries, ablation, latency, two processes in real time."""
-    from antiphon_lab.papers.concord.claims import claims
-    from antiphon_lab.papers.concord.page import page
-    from antiphon_lab.papers.concord.run import run
+def _parts(paper: str) -> tuple[Callable[[Any], Any], Callable[[Any], "Sequence[Claim]"], Callable[[Any], "Page"]]:
+    """What measures, what the paper says beside what was found, and the page."""
+    run, claims, page = (
+        getattr(import_module(f"antiphon_lab.papers.{paper}.{part}"), part) for part in ("run", "claims", "page")
+    )
+    return run, claims, page
 
-    models = _models(scale, cloud_model, model, threads, MIXING)
-    asked = _Asked(data, scale, out, results, models, SamplingParams(temperature=temperature), profile, seed)
-    _reproduce("concord", asked, run, claims, page, as_json)
+
+_command(
+    "tslt",
+    "TSLT: retained mass, acceptance, and speed-up against the uplink's rate.",
+    DRAFTING,
+    heat=1.0,
+    hardware="a100-7b",
+)
+_command(
+    "x-cosd",
+    "X-CoSD: quality, bits a token, throughput against the downlink's rate, latency a token.",
+    DRAFTING,
+    heat=1.0,
+    hardware="a100-7b",
+)
+_command(
+    "concord",
+    "CONCORD: answers from two libraries, ablation, latency, two processes in real time.",
+    MIXING,
+    heat=0.0,
+    hardware="4090d-1.7b",
+)
 
 
 @reproduce.command()
@@ -131,48 +129,6 @@ def page(
     from antiphon_lab.papers.redrawn import redrawn
 
     redrawn(figures).write(file)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    data: Path
-    scale: str
-    out: Path
-    results: Path | None
-    models: tuple[ModelConfig, ModelConfig]
-    sampling: SamplingParams
-    profile: str
-    seed: int
-
-
-def _models(
-    scale: str, cloud: str | None, device: str | None, threads: int, usual: Mapping[str, tuple[str, str]]
-) -> tuple[ModelConfig, ModelConfig]:
-    """The cloud's and the device's."""
-    own_cloud, own_device = usual["smoke" if scale == "smoke" else "real"]
-    return ModelConfig(cloud or own_cloud, threads=threads), ModelConfig(device or own_device, threads=threads)
-
-
-def _reproduce(
-    name: str,
-    asked: _Asked,
-    run: "Callable[[Plan], Any]",
-    claims: "Callable[[Any], Sequence[Claim]]",
-    page: "Callable[[Any], Page]",
-    as_json: bool,
-) -> None:
-    """Measure, write the files, and show what was found."""
-    from antiphon_lab.papers.files import Files
-    from antiphon_lab.papers.plans import Plan
-
-    files = Files(asked.out, name)
-    results = asked.results or files.measurements
-    plan = Plan(asked.data, asked.scale, *asked.models, asked.sampling, asked.profile, results, asked.seed)
-    files.prepare()
-    report = run(plan)
-    figures = report.as_json()
-    files.write(page(report), figures)
-    _show(claims(report), files.page, figures if as_json else None)
 
 
 def _show(claims: "Sequence[Claim]", page: Path, figures: Mapping[str, object] | None) -> None:
