@@ -205,7 +205,7 @@ def test_only_the_name_of_the_models_file_is_told(
 ) -> None:
     model = toy(1)
     model.name = "/home/ann/models/small.gguf"
-    monkeypatch.setattr("antiphon.device.assembly.load", lambda config: model)
+    monkeypatch.setattr("antiphon.models.catalog.load", lambda config: model)
     asked.figures("--disclosure-log", str(tmp_path / "log"), QUESTION, clouds=(cloud,))
     hello = json.loads((tmp_path / "log").read_text().splitlines()[1])["message"]
     assert (hello["type"], hello["model"]) == ("Hello", "small.gguf")

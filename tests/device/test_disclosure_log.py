@@ -18,10 +18,10 @@ from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
 from antiphon.config import ModelConfig, Request, SamplingParams, ServeConfig
 from antiphon.device.answer import Result
-from antiphon.device.assembly import MixingConfig, mixing
 from antiphon.device.disclosure_log import DisclosureLog, Shown, disclosure_log
+from antiphon.device.generate import Device
 from antiphon.errors import UsageError
-from antiphon.methods import ALL_METHODS
+from antiphon.methods import ALL_METHODS, find
 from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.retrieval.opening import open_library
 from antiphon.transport.websocket import header_bytes
@@ -76,8 +76,9 @@ def answered(
     async def run() -> Result:
         async with relayed(2, public[0], heard[0]) as first, relayed(5, public[1], heard[-1]) as second:
             urls = (first, second)[:clouds]
-            async with mixing(method, MixingConfig(urls, MODEL, str(private), disclosure_log=log)) as ends:
-                return await ends.device.generate(request, ends.connections)
+            asked = () if find(method).cloud is None else urls
+            async with Device(MODEL, cloud=asked, library=private, disclosure_log=log) as device:
+                return await device.generate(request)
 
     result = asyncio.run(asyncio.wait_for(run(), 60))
     return result, [json.loads(line) for line in log.read_text().splitlines()], heard
@@ -176,13 +177,11 @@ def listener() -> Iterator[socket.socket]:
 def test_a_disclosure_log_that_cannot_be_written(tmp_path: Path, listener: socket.socket, place: str) -> None:
     (tmp_path / "folder").mkdir()
     private = make_library(tmp_path / "private.db", PRIVATE)
-    config = MixingConfig(
-        (f"ws://127.0.0.1:{listener.getsockname()[1]}",), MODEL, str(private), disclosure_log=tmp_path / place
-    )
+    url = f"ws://127.0.0.1:{listener.getsockname()[1]}"
 
     async def run() -> None:
-        async with mixing("concord", config):
-            pass
+        async with Device(MODEL, cloud=url, library=private, disclosure_log=tmp_path / place) as device:
+            await device.connect()
 
     with pytest.raises(UsageError, match=r"cannot be written \(.*\); without it nothing is sent"):
         asyncio.run(run())
@@ -203,10 +202,10 @@ def test_a_frame_that_cannot_be_recorded_stays_here(tmp_path: Path) -> None:
         written.append(line)
 
     async def run() -> None:
-        async with relayed(2, public, heard) as url, mixing("concord", MixingConfig((url,), MODEL, str(private))) as ends:
-            log = DisclosureLog(write, [url])
-            ends.connections[0]._watch = log.watch(url, ends.connections[0].common)
-            await ends.device.generate(Request(QUESTION, "concord", max_tokens=40, seed=3), ends.connections)
+        async with relayed(2, public, heard) as url, Device(MODEL, cloud=url, library=private) as device:
+            log, (connection,) = DisclosureLog(write, [url]), await device.connect()
+            connection._watch = log.watch(url, connection.common)
+            await device.generate(Request(QUESTION, "concord", max_tokens=40, seed=3))
 
     with pytest.raises(UsageError, match="full"):
         asyncio.run(asyncio.wait_for(run(), 60))

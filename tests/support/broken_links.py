@@ -200,7 +200,7 @@ def broken(
 
     async def run() -> Result:
         cloud = Cloud(cloud_model, limits, methods, VirtualWorker(costs[1]))
-        device = Device(device_model, methods, VirtualWorker(costs[0]))
+        device = Device(device_model, methods=methods, worker=VirtualWorker(costs[0]))
         network = Network(lambda: cloud, delay)
         connection = Connection(network.dial, device.model, device.worker, mend_seconds)
         await connection.establish()

@@ -36,7 +36,7 @@ async def toy_cloud(limits: Limits | None = None, methods: Mapping[str, Method] 
 @asynccontextmanager
 async def toy_device(url: str, methods: Mapping[str, Method] = WITHOUT_DOCUMENTS) -> AsyncIterator[tuple[Device, Connection]]:
     """A toy device, connected."""
-    device = Device(named_toy("toy-device"), methods)
+    device = Device(named_toy("toy-device"), methods=methods)
     connection = await connect(url, device.model, device.worker)
     try:
         yield device, connection
@@ -64,7 +64,7 @@ def between(
     """Run `test` with a device of this model, or of none, connected to a cloud of that model, in memory."""
 
     async def run() -> Result:
-        cloud, device = Cloud(cloud_model, limits, methods), Device(device_model, methods)
+        cloud, device = Cloud(cloud_model, limits, methods), Device(device_model, methods=methods)
         device_end, cloud_end = memory_pair()
         serving_task = asyncio.create_task(CloudConnection(cloud, cloud_end).serve())
 

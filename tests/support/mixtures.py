@@ -137,7 +137,10 @@ class World:
     async def beside(self) -> AsyncIterator[tuple[Device, list[Connection]]]:
         """Another such device of the same clouds; within `ends`."""
         device = Device(
-            self.device.model, self.device_methods, VirtualWorker(lambda width, length: self.draft_s), self.device.shelf
+            self.device.model,
+            methods=self.device_methods,
+            worker=VirtualWorker(lambda width, length: self.draft_s),
+            library=self.device.shelf,
         )
         serving: list[asyncio.Task[None]] = []
         connections = [self._connection(end, device, serving) for end in range(len(self.clouds))]

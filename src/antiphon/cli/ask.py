@@ -92,8 +92,7 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Answer from your documents and a cloud's: text to stdout, each token marked on a terminal, a summary to stderr."""
-    from antiphon.cli.ask_output import answer, summary  # only now: what they need is slow to import
-    from antiphon.device.assembly import MixingConfig
+    from antiphon.cli.ask_output import Ends, answer, summary  # only now: what they need is slow to import
     from antiphon.methods.mixture.options import MixtureOptions
     from antiphon.retrieval.options import SearchOptions
 
@@ -108,8 +107,8 @@ def ask(
     request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed)
     own_model = None if model is None else ModelConfig(model, context, threads)
     search = SearchOptions(temperature=weight_temperature)
-    config = MixingConfig(tuple(cloud or ()), own_model, library, library_key_file, disclosure_log, embedder, search)
-    figures = asyncio.run(answer(request, config, plain))
+    ends = Ends(tuple(cloud or ()), own_model, library, library_key_file, disclosure_log, embedder, search)
+    figures = asyncio.run(answer(request, ends, plain))
     typer.echo(summary(figures), err=True)
     if as_json:
         typer.echo(json.dumps(figures))

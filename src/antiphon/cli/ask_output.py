@@ -1,33 +1,81 @@
 """One question of `antiphon ask`: the answer as it comes, its figures, and a summary of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from antiphon.cli.marks import Marking
-from antiphon.config import Request
+from antiphon.config import ModelConfig, Request
 from antiphon.core.mixture.weights import weights_of
 from antiphon.device.answer import Result
-from antiphon.device.assembly import Mixing, MixingConfig, mixing
-from antiphon.methods import find
+from antiphon.device.fitting import require_given
+from antiphon.device.generate import Device
+from antiphon.errors import UsageError
+from antiphon.methods import WITH_DOCUMENTS, WITHOUT_DOCUMENTS, find
+from antiphon.methods.base import Method
 from antiphon.methods.effects import Kind
 from antiphon.methods.mixture.device import MixtureDevice
 from antiphon.models.base import Model
+from antiphon.retrieval.index import Index
+from antiphon.retrieval.opening import open_library
+from antiphon.retrieval.options import SearchOptions
 
 HERE = "device"
 """What this end is called among the clouds' addresses."""
 
 
-async def answer(request: Request, config: MixingConfig, plain: bool) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Who takes part: addresses of clouds, the device's model, its library with its key's file, its disclosure log.
+
+    embedder: a folder as of `OnnxEmbedder`, to search by vectors too. search: how passages are ranked and weighed.
+    """
+
+    clouds: tuple[str, ...]
+    model: ModelConfig | None
+    library: str | None
+    key_file: Path | None = None
+    disclosure_log: Path | None = None
+    embedder: Path | None = None
+    search: SearchOptions | None = None
+
+
+async def answer(request: Request, ends: Ends, plain: bool) -> dict[str, Any]:
     """Write an answer. Its figures, with the mark of each token and where its passages came from. Raises AntiphonError."""
-    marking = Marking(plain=plain)
-    async with mixing(request.method, config) as ends:
-        marking.explain()
-        result = await ends.device.generate(request, ends.connections, marking.show)
-        typer.echo()
-        figures = result.as_json() | {"confirmed": _share(result, Kind.CONFIRMED), "lost": _lost(request, result)}
-        return figures | _sources(request, ends, result) | {"marks": _marks(result, marking, ends.device.model)}
+    method, marking = _method(request.method), Marking(plain=plain)
+    clouds = () if method.cloud is None else ends.clouds
+    require_given(method, model=ends.model, clouds=clouds, library=ends.library)
+    with _library(ends) as library:
+        async with Device(ends.model, cloud=clouds, library=library, disclosure_log=ends.disclosure_log) as device:
+            await device.connect()
+            marking.explain()
+            result = await device.generate(request, show=marking.show)
+            typer.echo()
+            figures = result.as_json() | {"confirmed": _share(result, Kind.CONFIRMED), "lost": _lost(request, result)}
+            return figures | _sources(request, device, result) | {"marks": _marks(result, marking, device.model)}
+
+
+@contextmanager
+def _library(ends: Ends) -> Iterator[Index | None]:
+    """The device's library, if one was named."""
+    if ends.library is None or ends.model is None:
+        yield None
+        return
+    key, embedder, threads = ends.key_file, ends.embedder, ends.model.threads
+    with open_library(ends.library, key_file=key, embedder=embedder, threads=threads, options=ends.search) as library:
+        yield library
+
+
+def _method(name: str) -> Method:
+    """The method of this name. Raises UsageError if it mixes no documents."""
+    if name in WITHOUT_DOCUMENTS:
+        known = ", ".join(WITH_DOCUMENTS)
+        raise UsageError(f"the method {name} reads no documents: `antiphon generate` runs it; ask has {known}")
+    return find(name, WITH_DOCUMENTS)
 
 
 def summary(figures: Mapping[str, Any]) -> str:
@@ -77,19 +125,19 @@ def _counted(end: str, count: int | None, weights: Mapping[str, float]) -> str:
     return f"{count} {where}" + (f" (weight {weights[end]:.2f})" if end in weights else "")
 
 
-def _sources(request: Request, ends: Mixing, result: Result) -> dict[str, Any]:
+def _sources(request: Request, device: Device, result: Result) -> dict[str, Any]:
     """Where the passages of this end stand, how many the clouds found, and what each end's weigh where they are weighed."""
-    looked = result.looked
+    looked, found = result.looked, device.clouds.found
     own = [
         {"source": one.passage.source, "place": str(one.passage.place), "title": one.passage.title, "score": one.score}
         for one in (looked.found if looked else ())
     ]
     masses = {} if looked is None else {HERE: looked.log_mass}
-    masses |= {url: said.log_mass for url, said in ends.found.items()}
+    masses |= {url: said.log_mass for url, said in found.items()}
     weighed = issubclass(find(request.method).device, MixtureDevice)
     weights = dict(zip(masses, weights_of(list(masses.values())), strict=True)) if weighed else {}
-    counts = {url: ends.found[url].passages if url in ends.found else None for url in ends.clouds}
-    left_out = {HERE: looked.left_out if looked else 0} | {url: said.left_out for url, said in ends.found.items()}
+    counts = {url: found[url].passages if url in found else None for url in device.clouds.addresses}
+    left_out = {HERE: looked.left_out if looked else 0} | {url: said.left_out for url, said in found.items()}
     return {"passages": {HERE: own, "clouds": counts, "left_out": left_out}, "weights": weights}
 
 

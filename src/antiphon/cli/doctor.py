@@ -31,10 +31,11 @@ def doctor(cloud: CloudUrl, model: ModelName, threads: Threads = MODEL.threads, 
 
 
 async def _examine(url: str | None, model: ModelConfig) -> Any:
-    from antiphon.device.assembly import using
     from antiphon.device.doctor import examine
+    from antiphon.device.generate import Device
 
-    async with using("dssd", url, model) as (device, connection):
-        if connection is None or url is None:
-            raise UsageError("doctor needs a cloud: give --cloud ws://HOST:PORT")
+    if url is None:
+        raise UsageError("doctor needs a cloud: give --cloud ws://HOST:PORT")
+    async with Device(model, cloud=url) as device:
+        (connection,) = await device.connect()
         return await examine(device, connection, url)

@@ -97,19 +97,24 @@ def _method(name: str) -> "Method":
 
 async def _generate(request: Request, url: str | None, model: ModelConfig | None, checked: bool) -> dict[str, Any]:
     from antiphon.device.answer import Piece
-    from antiphon.device.assembly import using
     from antiphon.device.check import check, require_checkable
+    from antiphon.device.fitting import require_given
+    from antiphon.device.generate import Device
 
     def show(pieces: Sequence[Piece]) -> None:
         write("".join(piece.text for piece in pieces))
 
     if checked:
         require_checkable(request)
-    async with using(request.method, url, model) as (device, connection):
-        result = await device.generate(request, connection, show)
+    method, clouds = _method(request.method), () if url is None else (url,)
+    require_given(method, model=model, clouds=clouds, library=None)
+    needed = model if method.drafts else None  # one that the method does not need takes time to load
+    async with Device(needed, cloud=clouds) as device:
+        result = await device.generate(request, show=show)
         typer.echo()
         figures = result.as_json()
-        if checked and connection is not None:
+        if checked and method.cloud is not None:
+            (connection,) = await device.connect()
             finding = await check(device, request, result, connection)
             typer.echo(finding.sentence(), err=True)
             figures["check"] = {"equal": finding.equal, **asdict(finding)}

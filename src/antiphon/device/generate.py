@@ -1,83 +1,194 @@
-"""Writing one answer: a device half driven over a connection, over several, or alone."""
+"""A device and the answers that it writes: a half driven over connections to clouds, or alone."""
 
+import asyncio
 import logging
+import os
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
-from antiphon.config import Request
+from antiphon.config import MAX_AHEAD, MAX_TREE_NODES, Limits, ModelConfig, Request, Timeouts
 from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.device.answer import Answer, Result
+from antiphon.device.clouds import Clouds
 from antiphon.device.connection import Connection
+from antiphon.device.disclosure_log import disclosure_log
+from antiphon.device.fitting import require_clouds, require_documents, require_fit, require_given
 from antiphon.device.host import Host, Show, now
+from antiphon.device.room import Room
 from antiphon.device.runner import Runner
+from antiphon.device.stream import Stream
 from antiphon.engine.worker import Worker
 from antiphon.errors import ModelError, UsageError
-from antiphon.methods import ALL_METHODS, find, require_no_baseline
+from antiphon.methods import ALL_METHODS, find
 from antiphon.methods.base import DeviceMixing, DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Finish
 from antiphon.methods.mixture.context_budget import fitted, together
 from antiphon.models.base import Model
+from antiphon.models.catalog import AnyModel, model_of
 from antiphon.models.chat import prompt_ids
 from antiphon.retrieval.context import Looked, context, look
-from antiphon.retrieval.index import Index
+from antiphon.retrieval.opening import AnyLibrary, library_of
 from antiphon.vocabulary import CommonVocabulary, identity
+
+MOST_AHEAD = MAX_AHEAD + MAX_TREE_NODES
+"""Drafts behind an answer's end that a device's context may hold at most."""
 
 log = logging.getLogger(__name__)
 
 
 class Device:
-    """A device: its model, if it has one, and the thread that the model computes in."""
+    """A device: its model, its documents, and the clouds that write with it; for one `async with` block.
+
+    model: itself, or what names it (see `ModelConfig`), and the device's own from then on; None for methods that need none
+    here. cloud: an address such as ws://127.0.0.1:8765, or several; each is connected to when an answer first needs it, and
+    again when it was lost. library: documents for the methods that mix them, an open index or where it lies; what is opened
+    here is closed here. disclosure_log: a file to which every frame that leaves is added before it does. timeouts: how long a
+    cloud is waited for. methods: by name. worker: the thread that the model computes in.
+
+    Answers can be written at the same time; where they would not fit beside each other, they wait.
+    """
 
     def __init__(
         self,
-        model: Model | None,
+        model: AnyModel | None = None,
+        *,
+        cloud: str | Sequence[str] | None = None,
+        library: AnyLibrary | None = None,
+        disclosure_log: str | os.PathLike[str] | None = None,
+        timeouts: Timeouts | None = None,
         methods: Mapping[str, Method] = ALL_METHODS,
         worker: Worker | None = None,
-        library: Index | None = None,
     ) -> None:
-        self.model = model
+        addresses = (cloud,) if isinstance(cloud, str) else tuple(cloud or ())
         self.methods = methods
         self.worker = worker or Worker()
-        self.library = library
+        self.model = None if isinstance(model, str | os.PathLike | ModelConfig) else model
+        self.library = None if isinstance(library, str | os.PathLike) else library
+        self.clouds = Clouds(addresses, timeouts)
+        self._given, self._log_path = (model, library), disclosure_log
+        self._opened = ExitStack()
+        self._answers, self._cells = Room(), Room()
+        self._streaming: set[asyncio.Task[Any]] = set()
+
+    async def __aenter__(self) -> Self:
+        """Open the library and the disclosure log, and load the model. Raises one of `antiphon.errors`."""
+        try:
+            await self._open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    async def _open(self) -> None:
+        """Everything that can fail here does before anything leaves the device."""
+        model, library = self._given
+        if library is not None:
+            self.library = library_of(library, self._opened)
+        if self._log_path is not None:
+            self.clouds.log = self._opened.enter_context(disclosure_log(Path(self._log_path), self.clouds.addresses))
+        if model is not None:
+            await self.worker.run(lambda: self._load(model))
+
+    def _load(self, model: AnyModel) -> None:
+        self.model = model_of(model)  # kept at once, so that it is freed also where whoever waits for it is cancelled
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the streams that are under way, say goodbye to the clouds, and free everything."""
+        try:
+            for task in self._streaming:
+                task.cancel()
+            if self._streaming:
+                await asyncio.wait(self._streaming)
+            await self.clouds.close()
+        finally:
+            self.close()
 
     def close(self) -> None:
-        """Free the model."""
+        """Free the model, and close what was opened."""
         self.worker.close()
         if self.model is not None:
             self.model.close()
+        self._opened.close()
+
+    async def connect(self) -> list[Connection]:
+        """Connect to the clouds now, not only when an answer needs them. Raises one of `antiphon.errors`."""
+        self._require_open()
+        return await self.clouds.connected(self.model, self.worker)
+
+    def stream(self, request: Request) -> Stream:
+        """Write one answer, piece by piece: `async for piece in device.stream(request)`."""
+        return Stream(lambda show: self._streamed(request, show))
+
+    async def _streamed(self, request: Request, show: Show) -> Result:
+        """In a task of its own, which ends with the device."""
+        task = asyncio.current_task()
+        assert task is not None  # coroutines run in one
+        self._streaming.add(task)
+        try:
+            return await self.generate(request, show=show)
+        finally:
+            self._streaming.discard(task)
 
     async def generate(
-        self, request: Request, connection: Connection | Sequence[Connection] | None, show: Show = lambda pieces: None
+        self,
+        request: Request,
+        connection: Connection | Sequence[Connection] | None = None,
+        show: Show = lambda pieces: None,
     ) -> Result:
         """Write one answer, showing text as it comes. Raises one of `antiphon.errors`, one sentence each.
 
-        connection: to the cloud; a method that mixes documents can have several.
+        connection: to a cloud, or to several, in place of the device's own.
         """
         method = find(request.method, self.methods)
         request = _with_options(request, method)
         seed = secrets.randbits(64) if request.seed is None else request.seed
-        connections = self._fitting(method, connection)
+        connections = await self._connected(method, connection)
+        async with self._answers.holding(1, _at_once(connections)):
+            return await self._written(method, request, seed, connections, show)
+
+    async def _written(
+        self, method: Method, request: Request, seed: int, connections: Sequence[Connection], show: Show
+    ) -> Result:
         common, looked = self._common(method, connections), await self._looked(method, request) if method.mixes else None
         async with self._side(method, request, common, seed, looked, len(connections)) as side:
             runner = Runner(method, request, seed, side, Answer(common, request.stop, now()))
             finish = await runner.run(connections, Host(self.worker, runner.answer, show))
         return _result(method, request, seed, finish, runner, common, looked)
 
-    def _fitting(self, method: Method, given: Connection | Sequence[Connection] | None) -> list[Connection]:
-        """The connections, if there are as many as the method needs, to clouds that fit. Raises UsageError."""
+    async def _connected(self, method: Method, given: Connection | Sequence[Connection] | None) -> list[Connection]:
+        """Connections to as many clouds as the method needs, which fit. Raises UsageError."""
+        connections = await self._own(method) if given is None else [given] if isinstance(given, Connection) else list(given)
         if method.cloud is None:
             return []
-        connections = [given] if isinstance(given, Connection) else list(given or ())
-        if not connections:
-            raise UsageError(f"the method {method.name} needs a cloud: give --cloud ws://HOST:PORT")
-        require_clouds(method, len(connections))
+        require_clouds(method, connections)
         for one in connections:
-            self._require_fit(method, one)
+            require_fit(method, one, self.model, self.library)
         return connections
+
+    async def _own(self, method: Method) -> list[Connection]:
+        """The connections of this device, as far as the method asks clouds."""
+        model, library = self._given
+        require_given(method, model=model, clouds=self.clouds.addresses, library=library)
+        self._require_open()
+        if method.cloud is None:
+            return []
+        connections = await self.clouds.connected(self.model, self.worker)
+        for address, one in zip(self.clouds.addresses, connections, strict=True):
+            require_documents(method, one, address)
+        return connections
+
+    def _require_open(self) -> None:
+        model, library = self._given
+        if (model is not None and self.model is None) or (library is not None and self.library is None):
+            raise UsageError("the device is not open: write `async with Device(...) as device`")
 
     def _common(self, method: Method, connections: Sequence[Connection]) -> CommonVocabulary:
         """The tokens of the answer. Raises UsageError if nobody is there to have any."""
@@ -113,7 +224,8 @@ class Device:
         else:
             read = prompt_ids if method.cloud is None or method.mixes else _drafting_prompt
             prompt = await self.worker.run(lambda: read(model, request.prompt, chat=chat))
-        async with self.worker.holding(model.open) as opened:
+        cells = model.context_length if looked is not None else len(prompt) + request.max_tokens + MOST_AHEAD
+        async with self._cells.holding(cells, model.context_length), self.worker.holding(model.open) as opened:
             drafter = Drafter(model, opened, prompt, common, request.sampling)
 
             def reread(passages: Sequence[str]) -> None:
@@ -135,25 +247,6 @@ class Device:
         chat, room = request.chat and model.chat_template is not None, _room(model, request)
         fits, _ = await self.worker.run(lambda: fitted(model, found, request.prompt, options.form, chat, room))
         return fits
-
-    def _require_fit(self, method: Method, connection: Connection) -> None:
-        """Raise UsageError unless the cloud has the method; if it mixes, also the same tokens, and scores passages alike."""
-        if method.name not in connection.welcome.methods:
-            if connection.welcome.scorer or not method.mixes:
-                require_no_baseline(method.name)
-            known = ", ".join(connection.welcome.methods)
-            raise UsageError(f"the cloud does not know the method {method.name}: it has {known}")
-        if method.mixes:
-            self._require_alike(method, connection)
-
-    def _require_alike(self, method: Method, connection: Connection) -> None:
-        welcome, model, library = connection.welcome, self.model, self.library
-        if model is not None and model.vocabulary.fingerprint != welcome.vocabulary:
-            sentence = f"{method.name} mixes scores token by token, so both ends need the same tokenizer; "
-            raise UsageError(f"{sentence}{model.name} and the cloud's {welcome.model} differ: serve a model of one family")
-        if library is not None and library.scorer.scorer_id != welcome.scorer:
-            sentence = "both ends must score passages alike to be weighed against each other; "
-            raise UsageError(f"{sentence}this library has {library.scorer.scorer_id!r}, the cloud's {welcome.scorer!r}")
 
 
 def _result(
@@ -183,10 +276,10 @@ def _drafting_prompt(model: Model, text: str, *, chat: bool) -> list[int]:
     return prompt_ids(model, text, chat=False)
 
 
-def require_clouds(method: Method, count: int) -> None:
-    """Raise UsageError if these are more clouds than the method works with."""
-    if count > 1 and (method.one_cloud or not method.mixes):
-        raise UsageError(f"the method {method.name} works with one cloud, not with {count}")
+def _at_once(connections: Sequence[Connection]) -> int:
+    """Answers that may be under way at the same time: each has a session with every cloud."""
+    most = (connection.welcome.limits.sessions_per_connection for connection in connections)
+    return min(most, default=Limits().sessions_per_connection)
 
 
 def _room(model: Model, request: Request) -> int:

@@ -34,7 +34,7 @@ async def virtual_ends(
     """
     offered = {**ALL_METHODS, **methods}
     cloud = Cloud(cloud_model, None, offered, VirtualWorker(compute.verify.seconds), libraries[1])
-    device = Device(device_model, offered, VirtualWorker(compute.draft.seconds), libraries[0])
+    device = Device(device_model, methods=offered, worker=VirtualWorker(compute.draft.seconds), library=libraries[0])
     serving: set[asyncio.Task[None]] = set()
 
     async def dial() -> Transport:

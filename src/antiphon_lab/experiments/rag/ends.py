@@ -73,7 +73,7 @@ class RealEnds:
 
     def write(self, request: Request, link: Link, compute: Compute, instead: Mapping[str, Method]) -> Result:
         """One answer; `compute` is of no use here."""
-        device = Device(self._model, {**ALL_METHODS, **instead}, self._worker, self._library)
+        device = Device(self._model, methods={**ALL_METHODS, **instead}, worker=self._worker, library=self._library)
         with asyncio.Runner(loop_factory=precise_loop) as runner:
             return runner.run(self._answer(request, link, device))
 
