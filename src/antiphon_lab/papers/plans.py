@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -33,6 +34,19 @@ class Settings:
     profile: str
     profile_source: str
     pass_sources: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a reproduction found, and how it was made. paper: what its figures are called by."""
+
+    paper: ClassVar[str]
+    settings: Settings
+
+    def as_json(self) -> dict[str, object]:
+        """Settings and figures, by name."""
+        figures = {name: value for name, value in asdict(self).items() if name != "settings"}
+        return {"paper": self.paper, **asdict(self.settings), **figures}
 
 
 @dataclass(frozen=True, slots=True)

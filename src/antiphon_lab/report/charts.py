@@ -5,7 +5,7 @@ to 7, so that one thing keeps its colour through all charts of a page; marks dif
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -207,6 +207,12 @@ def bars(rows: Sequence[Bar], parts: Sequence[str], label: str) -> Html:
     height = top + 24 * len(rows) + 22
     shapes.append(text(WIDTH - RIGHT, height - 6, label, kind="quiet", anchor="end"))
     return svg(shapes, WIDTH, height)
+
+
+def bars_of(means: Mapping[str, Mean], label: str, form: str, *, log: bool = False) -> Html:
+    """A bar a mean, with its interval; log: a mark on a logarithmic axis."""
+    shown = [Bar(name, (mean.mean,), f"{mean.mean:{form}}", mean.interval) for name, mean in means.items()]
+    return (levels if log else bars)(shown, (label,), label)
 
 
 def _room(rows: Sequence[Bar]) -> tuple[float, float]:

@@ -232,6 +232,12 @@ def quantile(values: Sequence[float], percent: float) -> float | None:
     return float(np.percentile(values, percent)) if len(values) else None
 
 
+def median_and_p90(seconds: Sequence[float], form: str = ".1f", between: str = "/") -> str:
+    """Both in milliseconds; dashes of nothing."""
+    found = [quantile(seconds, percent) for percent in (50, 90)]
+    return between.join("-" if value is None else f"{1000 * value:{form}}" for value in found)
+
+
 def cdf(values: Sequence[float]) -> list[tuple[float, float]]:
     """Values, and the share of all that are no larger, along even shares."""
     shares = np.linspace(0.0, 1.0, CDF_POINTS)

@@ -71,9 +71,7 @@ def tables_of(rows: Mapping[str, Figures]) -> Iterator[Html]:
 
 
 def _speeds(rows: Mapping[str, Figures]) -> Html:
-    speeds = {name: one.tokens_per_s for name, one in rows.items()}
-    shown = [Bar(name, (speed.mean,), f"{speed.mean:.1f}", speed.interval) for name, speed in speeds.items()]
-    return charts.bars(shown, ("tokens/s",), "tokens/s")
+    return charts.bars_of({name: one.tokens_per_s for name, one in rows.items()}, "tokens/s", ".1f")
 
 
 def _bytes(rows: Mapping[str, Figures]) -> Html:
@@ -127,9 +125,7 @@ def sensitivity(report: Report) -> Html:
     series = []
     for colour, name in enumerate(names[:8]):
         means = [rows[name].tokens_per_s for rows in found]
-        points = tuple((place, mean.mean) for place, mean in zip(places, means, strict=True))
-        ranges = tuple(mean.interval for mean in means if mean.interval is not None)
-        series.append(Series(name, points, colour, ranges if len(ranges) == len(points) else ()))
+        series.append(charts.curve(name, list(zip(places, means, strict=True)), colour))
     return figure(charts.lines(series, axis, Axis("tokens/s", low=0.0)), "Tokens a second", "With 95 % intervals.")
 
 

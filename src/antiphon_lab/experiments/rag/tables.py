@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
-from antiphon_lab.experiments.rag.figures import Figures, quantile
+from antiphon_lab.experiments.rag.figures import Figures, median_and_p90
 from antiphon_lab.experiments.rag.run import Report
 from antiphon_lab.hardware.profiles import Compute
 from antiphon_lab.links.link import Link
@@ -60,8 +60,8 @@ def speed(figures: Figures) -> list[str]:
         spread(figures.queries_per_s, ".2f"),
         "-" if figures.speedup is None else spread(figures.speedup, ".2f"),
         spread(figures.tokens_per_s, ".1f"),
-        _pair(figures.first_token_s()),
-        _pair(figures.between_tokens_s()),
+        median_and_p90(figures.first_token_s(), ".0f"),
+        median_and_p90(figures.between_tokens_s(), ".0f"),
     ]
 
 
@@ -105,8 +105,3 @@ def decided(figures: Figures) -> list[str]:
 def spread(mean: Mean, form: str, factor: float = 1.0) -> str:
     """A mean, and half of its interval."""
     return f"{factor * mean.mean:{form}} {plus_minus(mean.interval, form, factor)}"
-
-
-def _pair(seconds: Sequence[float]) -> str:
-    found = [quantile(seconds, percent) for percent in (50, 90)]
-    return "/".join("-" if value is None else f"{1000 * value:.0f}" for value in found)

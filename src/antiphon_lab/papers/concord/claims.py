@@ -1,10 +1,10 @@
 """What CONCORD says in numbers and sentences, and what is found here, with the reason where they differ."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from antiphon.methods.effects import Kind
 from antiphon_lab.experiments.rag.answers import Step
-from antiphon_lab.experiments.rag.figures import Figures, at_once, certified, consulted, late, quantile, submitted
+from antiphon_lab.experiments.rag.figures import Figures, at_once, certified, consulted, late, median_and_p90, submitted
 from antiphon_lab.experiments.rag.tables import spread
 from antiphon_lab.papers.concord.run import (
     DELAYED,
@@ -152,8 +152,8 @@ def _figure(figures: Figures, of: str) -> str:
 def _latency(report: Report) -> list[Claim]:
     rows = report.rows("nq", LINK)
     three = [rows[name] for name in ("dragon", LETTER, "concord")]
-    first = ", ".join(_pair(one.first_token_s()) for one in three)
-    between = ", ".join(_pair(one.between_tokens_s()) for one in three)
+    first = ", ".join(median_and_p90(one.first_token_s()) for one in three)
+    between = ", ".join(median_and_p90(one.between_tokens_s()) for one in three)
     messages = ", ".join(f"{one.messages.mean:.1f}" for one in three)
     return [
         Claim(
@@ -165,10 +165,6 @@ def _latency(report: Report) -> list[Claim]:
         Claim("between tokens, ms", "78.5/151.6, 35.2/92.0", between),
         Claim("messages an answer", "23.24 to 28.77", messages, "Evidence comes unasked, and seldom needs a question."),
     ]
-
-
-def _pair(seconds: Sequence[float]) -> str:
-    return "/".join(f"{1000 * (quantile(seconds, percent) or 0.0):.1f}" for percent in (50, 90))
 
 
 def _machines(report: Report) -> list[Claim]:

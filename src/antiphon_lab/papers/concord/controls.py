@@ -6,7 +6,7 @@ from antiphon_lab.experiments.rag.figures import Figures, consulted, late
 from antiphon_lab.experiments.rag.tables import spread
 from antiphon_lab.papers.concord.run import BOTH, FLAT, LETTER, LETTER_NOSYSTEM, LINK, WAITS, Report
 from antiphon_lab.papers.pages import times
-from antiphon_lab.report.charts import Bar, bars
+from antiphon_lab.report.charts import bars_of
 from antiphon_lab.report.page import Html, figure, note, paragraph, side_by_side, table
 from antiphon_lab.stats.bootstrap import TOO_FEW
 from antiphon_lab.stats.intervals import Mean
@@ -50,9 +50,8 @@ def _factor(mean: Mean | None) -> str:
 
 def _speeds(name: str, pair: list[dict[str, Figures]]) -> Html:
     speeds = {f"{row}, {how}": _speed(rows[row]) for how, rows in zip(("with", "without"), pair, strict=True) for row in BARS}
-    found = [Bar(label, (speed.mean,), f"{speed.mean:.2f}", speed.interval) for label, speed in speeds.items()]
     unit = "queries/s" if "questions" in name else "tokens/s"
-    return figure(bars(found, (unit,), unit), f"{name.capitalize()}: {unit}")
+    return figure(bars_of(speeds, unit, ".2f"), f"{name.capitalize()}: {unit}")
 
 
 def _speed(one: Figures) -> Mean:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from antiphon_lab.experiments.rag.figures import Figures, consulted, quantile
+from antiphon_lab.experiments.rag.figures import Figures, consulted, median_and_p90
 from antiphon_lab.experiments.rag.page import latencies, tables_of
 from antiphon_lab.experiments.rag.tables import spread
 from antiphon_lab.links.notation import parse_link
@@ -28,7 +28,7 @@ from antiphon_lab.papers.concord.run import (
 from antiphon_lab.papers.concord.steps import diagnostics
 from antiphon_lab.papers.pages import claims_table, settings_section
 from antiphon_lab.papers.plans import Settings
-from antiphon_lab.report.charts import Axis, Bar, bars, curve, levels, lines, short
+from antiphon_lab.report.charts import Axis, bars_of, curve, lines, short
 from antiphon_lab.report.page import Html, Page, figure, folded, note, side_by_side, table
 from antiphon_lab.stats.intervals import Mean
 
@@ -58,8 +58,8 @@ EM = Column("exact", paper.EM, lambda one: spread(one.score(1), ".1f"))
 FORCED = Column("perplexity", paper.PERPLEXITY, lambda one: spread(one.perplexity(0), ".3f"))
 POLICY = Column("with the\npolicy", {}, lambda one: spread(one.perplexity(1), ".3f"))
 SHARE = Column("participation", paper.ABLATION_SHARE, lambda one: spread(one.share(consulted), ".3f"))
-FIRST = Column("first token,\nms", paper.FIRST_TOKEN, lambda one: _pair(one.first_token_s()))
-BETWEEN = Column("between\ntokens, ms", paper.BETWEEN_TOKENS, lambda one: _pair(one.between_tokens_s()))
+FIRST = Column("first token,\nms", paper.FIRST_TOKEN, lambda one: median_and_p90(one.first_token_s(), between=" / "))
+BETWEEN = Column("between\ntokens, ms", paper.BETWEEN_TOKENS, lambda one: median_and_p90(one.between_tokens_s(), between=" / "))
 MESSAGES = Column("messages\nan answer", paper.MESSAGES, lambda one: spread(one.messages, ".2f"))
 
 
@@ -160,10 +160,6 @@ def _latency(report: Report) -> Iterator[Html]:
     yield note("P50 / P90. The first token's time begins with the question, and the prompt is read in it.")
 
 
-def _pair(seconds: Sequence[float]) -> str:
-    return " / ".join(f"{1000 * (quantile(seconds, percent) or 0.0):.1f}" for percent in (50, 90))
-
-
 def _machines(report: Report) -> Iterator[Html]:
     found = []
     for task in TASKS:
@@ -221,8 +217,7 @@ def _links(report: Report) -> Iterator[Html]:
 
 
 def _bars(rows: Mapping[str, Figures], of: Callable[[Figures], Mean], label: str, form: str, *, log: bool = False) -> Html:
-    shown = [Bar(name, (of(one).mean,), f"{of(one).mean:{form}}", of(one).interval) for name, one in rows.items()]
-    return (levels if log else bars)(shown, (label,), label)
+    return bars_of({name: of(one) for name, one in rows.items()}, label, form, log=log)
 
 
 def _everything(report: Report, task: str) -> Iterator[Html]:

@@ -5,15 +5,14 @@ the paper's. Beside each speed-up stands the paper's closed form, by the accepta
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from antiphon_lab.papers.answers import Ask, Timing
+from antiphon_lab.papers.answers import Ask, Options, Ratio, Timing, faster
 from antiphon_lab.papers.lab import Lab
-from antiphon_lab.papers.plans import Plan, Settings, working
+from antiphon_lab.papers.plans import Plan, working
+from antiphon_lab.papers.plans import Report as PaperReport
 from antiphon_lab.papers.tslt.cuts import Cuts, measure
 from antiphon_lab.papers.tslt.forms import SpeedUp
-from antiphon_lab.papers.xcosd.entrants import Options
-from antiphon_lab.papers.xcosd.measures import Ratio, faster
 from antiphon_lab.stats.intervals import Mean, ratio, ratio_of_ratios
 from antiphon_lab.workloads.texts import read_prompts
 
@@ -130,10 +129,10 @@ class Extreme:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(PaperReport):
     """What was found. alone: tokens/s of the cloud alone, streamed, on the fastest link. prompts, tokens: of each line."""
 
-    settings: Settings
+    paper = "TSLT, arXiv 2512.16273"
     prompts: int
     tokens: int
     truncation: Cuts
@@ -149,11 +148,6 @@ class Report:
     def ratio(self, name: str, other: str, rate: float) -> Mean:
         """How many times as fast one line is as another."""
         return next(one.times for one in self.ratios if (one.name, one.other, one.x) == (name, other, rate))
-
-    def as_json(self) -> dict[str, object]:
-        """Settings and figures, by name."""
-        figures = {name: value for name, value in asdict(self).items() if name != "settings"}
-        return {"paper": "TSLT, arXiv 2512.16273", **asdict(self.settings), **figures}
 
 
 def run(plan: Plan) -> Report:

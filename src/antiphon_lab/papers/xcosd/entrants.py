@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from antiphon_lab.papers.answers import Options
+
 DRAFTS = 2
 """Drafts a round of the paper's comparison, N."""
-
-Options = tuple[tuple[str, bool | int | str], ...]
 
 
 @dataclass(frozen=True, slots=True)

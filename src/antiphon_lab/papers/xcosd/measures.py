@@ -52,17 +52,6 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
-    """A method's figure over another's, of the same questions; so its interval is paired. x: the rate or the round trip."""
-
-    what: str
-    name: str
-    other: str
-    x: float
-    times: Mean
-
-
-@dataclass(frozen=True, slots=True)
 class Latency:
     """Milliseconds a token, each token its share of its round; and until the first token."""
 
@@ -100,11 +89,6 @@ def load(name: str, task: str, timings: Sequence[Timing]) -> Load:
 def throughput(timings: Sequence[Timing]) -> Mean:
     """Tokens a second, the prompts read before."""
     return ratio([timing.decoding for timing in timings])
-
-
-def faster(timings: Sequence[Timing], others: Sequence[Timing]) -> Mean:
-    """Tokens a second over those of others."""
-    return ratio_of_ratios([timing.decoding for timing in timings], [timing.decoding for timing in others])
 
 
 def larger(timings: Sequence[Timing], others: Sequence[Timing], way: str) -> Mean:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from antiphon_lab.papers.answers import Timing
-from antiphon_lab.papers.xcosd.measures import Curve, Ratio, faster, larger, throughput
+from antiphon_lab.papers.answers import Ratio, Timing, faster
+from antiphon_lab.papers.xcosd.measures import Curve, larger, throughput
 
 NAMED_RATE = 100.0
 """Mbit/s down, for what is told at one rate."""

@@ -5,14 +5,15 @@ from its tape. The link has rates and nothing else (`xcosd_paper`), the hardware
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from antiphon_lab.experiments.quality import spread
-from antiphon_lab.papers.answers import Ask, Timing
+from antiphon_lab.papers.answers import Ask, Ratio, Timing
 from antiphon_lab.papers.lab import Lab
-from antiphon_lab.papers.plans import Plan, Settings, working
+from antiphon_lab.papers.plans import Plan, working
+from antiphon_lab.papers.plans import Report as PaperReport
 from antiphon_lab.papers.xcosd.entrants import BY_LENGTH, CLOUD, DRAFTS, PAPER, TIMED, WRITTEN, Entrant
-from antiphon_lab.papers.xcosd.measures import ByLength, Curve, Latency, Load, Ratio, latency, load, throughput
+from antiphon_lab.papers.xcosd.measures import ByLength, Curve, Latency, Load, latency, load, throughput
 from antiphon_lab.papers.xcosd.ratios import NAMED_RATE, Along, compared, compared_far
 from antiphon_lab.papers.xcosd.scores import Quality, scored
 from antiphon_lab.stats.intervals import Mean
@@ -46,13 +47,13 @@ SIZES: Mapping[str, Size] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(PaperReport):
     """What was found. vocabularies: tokens of the cloud, and common ones.
 
     questions: by task; those of all tasks but `SHORT` are what intervals are over, and by_length is over so many of them.
     """
 
-    settings: Settings
+    paper = "X-CoSD, arXiv 2609.09166"
     vocabularies: tuple[int, int]
     questions: Mapping[str, int]
     questions_by_length: int
@@ -81,11 +82,6 @@ class Report:
     def timed(self) -> int:
         """Questions whose answers are long enough to be timed."""
         return sum(count for task, count in self.questions.items() if task != SHORT)
-
-    def as_json(self) -> dict[str, object]:
-        """Settings and figures, by name."""
-        figures = {name: value for name, value in asdict(self).items() if name != "settings"}
-        return {"paper": "X-CoSD, arXiv 2609.09166", **asdict(self.settings), **figures}
 
 
 @dataclass(frozen=True, slots=True)
