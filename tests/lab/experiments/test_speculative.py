@@ -9,44 +9,21 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from antiphon.config import ModelConfig, SamplingParams
 from antiphon.errors import UsageError
-from antiphon.methods.effects import Kind
-from antiphon.models.toy import named_toy
 from antiphon_lab.cli import main
-from antiphon_lab.ends.trials import Trial, attempt
+from antiphon_lab.ends.trials import attempt
 from antiphon_lab.experiments.speculative import run as speculative
-from antiphon_lab.experiments.speculative.figures import Figures, Written
-from antiphon_lab.experiments.speculative.grid import REFERENCE, TRIPS, Ask, Plan, Row, Setting, asks_of, rows_of, settings_of
-from antiphon_lab.experiments.speculative.page import page, swept
+from antiphon_lab.experiments.speculative.figures import Figures
+from antiphon_lab.experiments.speculative.grid import REFERENCE, TRIPS
+from antiphon_lab.experiments.speculative.page import page
 from antiphon_lab.experiments.speculative.run import Report, nearness_tables, run, tables
 from antiphon_lab.hardware.profiles import parse_compute
 from antiphon_lab.links.notation import parse_link
 from antiphon_lab.report.origin import origin
+from lab.speculative_plan import PROMPTS, plan
 
 QUIET = Console(quiet=True)
 ORIGIN = origin("antiphon-lab bench speculative")
-PROMPTS = ("the ", "then an", "he in the ring", "red ")
-
-
-def plan(folder: Path, **changes: object) -> Plan:
-    data = folder / "prompts.jsonl"
-    data.write_text("\n".join(json.dumps({"prompt": prompt}) for prompt in PROMPTS))
-    fields: dict = {
-        "data": data,
-        "methods": ("dssd", "coupled", "coupled-tree"),
-        "links": (parse_link("x-cosd@100"), parse_link("4g")),
-        "computes": (parse_compute("a100-7b"),),
-        "lengths": (2, 0),
-        "expansions": ("2,2",),
-        "temperatures": (1.0,),
-        "prompts": 3,
-        "tokens": 16,
-        "seeds": 4,
-        "cloud_model": ModelConfig("toy-cloud"),
-        "device_model": ModelConfig("toy-device"),
-    }
-    return Plan(**{**fields, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +35,6 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Report:
 def figures(report: Report, name: str, link: str = "x-cosd@100") -> Figures:
     (found,) = [one for (where, row), one in report.figures.items() if row.name == name and where.link.name == link]
     return found
-
-
-def test_the_rows_of_a_plan(tmp_path: Path) -> None:
-    asked = plan(tmp_path, methods=("cloud", "dssd", "u-hlm", "tslt-tree", "device"), expansions=("2,2", "4"))
-    names = [row.name for row in rows_of(asked)]
-    assert names == ["cloud", "cloud-trips", "dssd 2", "dssd auto", "u-hlm", "tslt-tree 2,2", "tslt-tree 4", "device"]
-    assert len(asks_of(asked, list(PROMPTS[:3]))) == len(names) * 2 * 3 * 4
 
 
 def test_every_row_answers_every_prompt_with_every_seed(measured: Report) -> None:
@@ -124,43 +94,6 @@ def test_a_link_changes_the_time_of_a_fixed_length_and_nothing_else(measured: Re
     assert near.tokens_per_s > 1.5 * far.tokens_per_s
 
 
-def answer(arrivals: tuple, **changes: object) -> Written:
-    fields: dict = {
-        "row": "dssd 2",
-        "link": "l",
-        "profile": "p",
-        "temperature": 1.0,
-        "prompt": 0,
-        "seed": 1,
-        "exact": True,
-        "arrivals": arrivals,
-        "up_payload": 10,
-        "up_framing": 20,
-        "down_payload": 30,
-        "down_framing": 40,
-        "opening": 60,
-        "rounds": len(arrivals),
-        "drafted": 4,
-        "depths": ((1, 2), (0, 1)),
-        "passes": 3,
-        "cloud_ms": 5.0,
-        "digest": "d",
-    }
-    return Written(**{**fields, **changes})
-
-
-def test_tokens_that_come_together_are_no_time_apart() -> None:
-    one = answer(((0.5, 2), (0.8, 1), (1.0, 3)))
-    assert (one.tokens, one.seconds) == (6, 1.0)
-    assert one.intervals() == pytest.approx([0, 0.3, 0.2, 0, 0])
-    found = Figures((one,), (one,))
-    assert (found.tokens_per_s, found.tokens_per_round, found.speedup) == (6, 2, 1)
-    assert found.tokens_per_s_interval is None
-    assert found.itl_s(50) == 0
-    ways = {"up_payload": 10 / 6, "up_framing": 20 / 6, "down_payload": 5, "down_framing": 40 / 6}
-    assert found.bits == pytest.approx({**ways, "opening": 10})
-
-
 def test_the_opening_of_an_answer_is_counted(measured: Report) -> None:
     """Short answers share it out among few tokens; it was left out of every table."""
     found = figures(measured, "dssd 2")
@@ -174,40 +107,6 @@ def test_answers_that_are_those_of_cloud_are_counted(measured: Report) -> None:
     """With the same seed `coupled` writes them, `dssd` others."""
     assert figures(measured, "coupled 2").same == figures(measured, TRIPS).same == 12
     assert figures(measured, "dssd 2").same < 12
-    one, other = answer(((1.0, 1),)), answer(((1.0, 1),), digest="e")
-    assert Figures((one, other), (one, one)).as_json()["same_as_cloud"] == 1
-
-
-@pytest.mark.parametrize("method", ["dssd", "xcosd-e", "coupled", "tslt-tree", "u-hlm"])
-def test_depths_add_up_to_the_tokens_of_an_answer(method: str) -> None:
-    trial = Trial(method, parse_link("lan"), parse_compute("paper"), SamplingParams(temperature=1.0), {"draft_length": 3}, 60)
-    (result,) = attempt(trial, named_toy("toy-cloud"), named_toy("toy-device"), ["the "], 3)
-    depths, kinds, sets = result.answer.acceptance_by_depth(), result.answer.kinds, result.answer.sets_of_siblings()
-    assert sum(stood for stood, _ in depths) == sets[0] >= kinds[Kind.ACCEPTED]  # of `coupled` also some on their way
-    assert sets[1] - sets[0] == kinds[Kind.CORRECTION] > 0
-    assert sum(tested for _, tested in depths) >= sets[1]
-    assert method == "tslt-tree" or all(later <= stood for (stood, _), (_, later) in pairwise(depths))
-    assert result.as_json()["acceptance_by_depth"] == [stood / tested for stood, tested in depths]
-    assert sum(len(one.kinds) for one in result.answer.emissions) == result.answer.committed
-    assert sum(one.drafted for one in result.answer.emissions) == result.answer.exchanged.drafted
-
-
-def test_acceptance_is_of_the_drafts_that_were_tested_and_ends_where_none_stood() -> None:
-    answers = (answer(((1.0, 1),)), answer(((1.0, 1),), depths=((3, 4), (1, 3), (0, 1))), answer(((1.0, 1),), depths=()))
-    assert Figures(answers, answers).acceptance == pytest.approx([4 / 6, 1 / 4])
-    never = (answer(((1.0, 1),), depths=((0, 3),)),)
-    assert Figures(never, never).acceptance == [0]
-    none = (answer(((1.0, 1),), depths=()),)
-    assert Figures(none, none).acceptance == []
-
-
-def test_the_speed_up_is_resampled_in_pairs() -> None:
-    """Prompts differ much more than methods do: answers that always take half the time are twice as fast for sure."""
-    theirs = tuple(answer(((float(seconds), 10),)) for seconds in 3 * (1, 2, 5, 9))
-    ours = tuple(answer(((seconds / 2, 10),)) for seconds in 3 * (1, 2, 5, 9))
-    assert Figures(ours, theirs).speedup_interval == pytest.approx((2, 2))
-    low, high = Figures(ours, theirs).tokens_per_s_interval or (0, 0)
-    assert high > 1.5 * low
 
 
 def test_the_tables_show_each_row(measured: Report) -> None:
@@ -306,47 +205,6 @@ def test_other_peoples_files_are_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "results.jsonl").read_text() == "a letter"
     with pytest.raises(UsageError, match="cannot be used for the results"):
         run(plan(tmp_path, results=tmp_path), QUIET)
-
-
-def test_a_key_tells_all_that_an_answer_depends_on(tmp_path: Path) -> None:
-    base = plan(tmp_path)
-    ask = Ask(Row("dssd", "2", (("draft_length", 2),)), settings_of(base)[0], 0, "the ", 1)
-    setting = ask.setting
-    others = [
-        replace(ask, text="then "),
-        replace(ask, seed=2),
-        replace(ask, row=Row("dssd", "3", (("draft_length", 3),))),
-        replace(ask, row=Row("xcosd", "2", (("draft_length", 2),))),
-        replace(ask, setting=replace(setting, temperature=0.5)),
-        replace(ask, setting=replace(setting, compute=parse_compute("a100-7b,further=1ms"))),
-        replace(ask, setting=replace(setting, link=parse_link("x-cosd@100,rtt=1ms"))),
-    ]
-    keys = [one.key(base) for one in (ask, *others)]
-    keys += [
-        ask.key(replace(base, tokens=17)),
-        ask.key(replace(base, real=True)),
-        ask.key(replace(base, device_model=ModelConfig("x"))),
-    ]
-    assert len(set(keys)) == len(keys)
-    assert ask.key(replace(base, prompts=4, seeds=9, methods=())) == ask.key(base)
-
-
-def test_jitter_differs_from_answer_to_answer_but_not_from_row_to_row(tmp_path: Path) -> None:
-    base = plan(tmp_path)
-    setting = Setting(parse_link("4g"), base.computes[0], 1.0)
-    asks = [Ask(row, setting, prompt, "the ", 1) for row in rows_of(base)[:2] for prompt in (0, 1)]
-    times = [ask.trial(8).link.channels(0)[0].arrival(100, 0.0) for ask in asks]
-    assert times[0] == times[2] != times[1] == times[3]
-
-
-def test_the_axis_of_several_links() -> None:
-    rates = [parse_link(f"tslt@{rate}") for rate in (1, 5, 50)]
-    axis, places = swept(rates)
-    assert (axis.label, axis.log, places) == ("uplink, Mbit/s", True, [1, 5, 50])
-    axis, places = swept([parse_link(f"concord@{trip}") for trip in (20, 30, 50)])
-    assert (axis.label, axis.log, places) == ("round trip, ms", False, [20, 30, 50])
-    axis, places = swept([parse_link("4g"), parse_link("lan"), parse_link("wifi")])
-    assert (axis.names, places) == (("4g", "lan", "wifi"), [0, 1, 2])
 
 
 def test_the_page_shows_each_part(measured: Report) -> None:
@@ -450,15 +308,3 @@ def test_data_that_asks_nothing(tmp_path: Path, content: str, sentence: str) -> 
     asked.data.write_text(content)
     with pytest.raises(UsageError, match=sentence):
         run(asked, QUIET)
-
-
-def test_rows_of_the_public_data_sets_become_prompts(tmp_path: Path) -> None:
-    from antiphon_lab.workloads.prompts import prompts_of
-
-    path = tmp_path / "rows.jsonl"
-    rows = [{"question": "why"}, {"source": "ja"}, {"article": "word " * 300}, {"prompt": "as it is", "question": "no"}]
-    path.write_text("\n".join(map(json.dumps, rows)))
-    why, ja, article, plain = prompts_of(path, 4)
-    assert (why, ja, plain) == ("Question: why\nAnswer:", "German: ja\nEnglish:", "as it is")
-    assert article.split("\n\n") == [" ".join(["word"] * 180), "In short, this article says that"]
-    assert prompts_of(path, 2) == [why, article]

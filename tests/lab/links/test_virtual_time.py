@@ -1,7 +1,6 @@
 """Virtual time: the clock jumps, what passes cost is charged, two runs have one timeline, and a deadlock is told."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
@@ -13,22 +12,20 @@ from antiphon.cloud.connection import CloudConnection
 from antiphon.cloud.service import Cloud
 from antiphon.cloud.session import SessionHost
 from antiphon.config import Limits, Timeouts
-from antiphon.core.distributions import Logits
 from antiphon.device.answer import Answer
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.device.host import Host
 from antiphon.device.session import DeviceSession
 from antiphon.engine.worker import Worker
-from antiphon.errors import LinkError, ProtocolError
+from antiphon.errors import ProtocolError
 from antiphon.methods.drive import drive, serve
-from antiphon.methods.effects import Finish, Now, Receive, Send, ServingHalf, Step
+from antiphon.methods.effects import Finish, Now, Receive, ServingHalf, Step
 from antiphon.models.toy import ToyModel, named_toy
 from antiphon.testing.distributions import SHARED
-from antiphon.testing.lockstep import run_pair
 from antiphon.transport.frames import memory_pair, next_within
 from antiphon.vocabulary import identity
-from antiphon.wire.messages import Cancel, Draft, Message
+from antiphon.wire.messages import Draft, Message
 from antiphon.wire.session import Received
 from antiphon_lab.links.virtual_time import Deadlock, VirtualWorker, run_virtual
 from support.broken_links import Network, broken, random_delay
@@ -334,58 +331,3 @@ def test_what_has_come_is_taken_in_order_however_long_one_would_wait(within: flo
         return [await next_within(queue, within) for _ in range(2)]
 
     assert run_virtual(run()) == [1, 2]
-
-
-def test_in_a_pair_the_other_half_gets_to_run_before_nothing_has_come() -> None:
-    """In lockstep `within` is one turn of the other half; the clock stands still."""
-    log: list[object] = []
-
-    def patient() -> ServingHalf:
-        while (message := (yield Receive(0.0))) is None:
-            log.append("nothing yet")
-        log.append(message)
-        log.append((yield Now()))
-        return Finish.END
-
-    def slow(context: Any) -> ServingHalf:
-        for _ in range(2):
-            row: Logits = yield Step(context, 0, [0], 1)
-            assert row.shape == (1, 3)
-            assert (yield Receive(0.0)) is None
-        yield Send(Cancel())
-        return Finish.END
-
-    run_pair(patient(), slow(ToyModel(SHARED).open()))
-    assert log == ["nothing yet", "nothing yet", Cancel(), 0.0]
-
-
-def test_in_a_pair_a_half_that_only_looks_does_not_hide_a_deadlock() -> None:
-    def looks_then_waits() -> ServingHalf:
-        for _ in range(3):
-            assert (yield Receive(0.0)) is None
-        yield Receive()
-        return Finish.END
-
-    def waits() -> ServingHalf:
-        yield Receive()
-        return Finish.END
-
-    with pytest.raises(LinkError, match="the halves wait for each other"):
-        run_pair(looks_then_waits(), waits())
-
-
-def test_in_a_pair_messages_keep_their_order() -> None:
-    got: deque[object] = deque()
-
-    def sends() -> ServingHalf:
-        for number in range(5):
-            yield Send(Draft(number, 0, b""))
-        return Finish.END
-
-    def reads() -> ServingHalf:
-        for within in (0.0, None, 0.0, 1.0, None):
-            got.append((yield Receive(within)).round)
-        return Finish.END
-
-    run_pair(reads(), sends())
-    assert list(got) == [0, 1, 2, 3, 4]
