@@ -133,16 +133,19 @@ class CloudConnection:
 
     async def _send_vocabulary(self) -> None:
         packed = await self._cloud.vocabulary()
+        # The rest of a frame is its envelope.
         size = min(m.PART_BYTES, self._cloud.limits.frame_bytes - 64)
         parts = [packed[start : start + size] for start in range(0, len(packed), size)]
         for index, part in enumerate(parts):
             await self.send(m.VocabularyPart(index, len(parts), part))
 
     async def _agree(self, common: CommonVocabulary | None) -> None:
+        # Both ends compute it, and two numberings would be silent garbage: every token another one.
         if common is not None and (common.digest, common.size) != (self._claimed.digest, self._claimed.size):
             raise ProtocolError("the two ends compute different common vocabularies: update both", "bad-vocabulary")
         self._common = common
         if common is not None:
+            # Before the device hears of it: its first frame may be as long as the limits say, and could come at once.
             self._ready()
         await self.send(m.CommonWanted() if common is None else m.CommonReady())
 
@@ -187,6 +190,7 @@ class CloudConnection:
             return
         host.task.cancel()
         await asyncio.wait([host.task])
+        # The half may have come to its end while it was cancelled, and have said so.
         if self._wire.life(session) is not Life.ENDED:
             await self._send_if_up(host.last_word("cancelled"), session)
 
@@ -206,6 +210,7 @@ class CloudConnection:
             return
         log.error("a session failed by a fault of Antiphon", exc_info=fault)
         told = AntiphonError("the cloud failed: its log says why")
+        # In the place of the task that failed, so that whoever ends the session waits for its last word too.
         host.task = asyncio.create_task(self._fail(host.session, failure_code(fault), told))
         host.task.add_done_callback(lambda _: self._forget(host))
 

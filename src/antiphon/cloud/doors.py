@@ -52,6 +52,7 @@ class Doors:
     def admit(self, visitor: Visitor) -> bool:
         """Take one in, if need be in the place of another; False if every one is at work."""
         if len(self._inside) >= self._most:
+            # The oldest first: who has been silent longest is the likeliest to stay so.
             idle = next((one for one in self._inside if not one.at_work), None)
             if idle is None:
                 return False
@@ -79,6 +80,7 @@ class Doors:
         if size:
             self._begun[visitor] = size
         if self._begun_bytes > BEGUN_BYTES:
+            # Not the newest, which only happened to come when the room was used up.
             greatest = max(self._begun, key=self._begun.__getitem__)
             self.leave(greatest)
             greatest.dismiss()

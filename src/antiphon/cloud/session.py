@@ -81,6 +81,7 @@ class SessionHost:
         """Take a message of the device half. Raises ProtocolError if too many wait."""
         self._inbox.offer(received.message, received.size)
         if self._yielding is not None:
+            # Before the half reads it: the half waits for the very pass that this ends.
             self._yielding.hear(received.message)
 
     async def compute(self, call: Callable[[], Computed]) -> Computed:

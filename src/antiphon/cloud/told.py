@@ -14,6 +14,7 @@ It is found whatever follows: one that could fail there would be looked for agai
 
 def told(error: BaseException, model: Model) -> str:
     """The sentence of an error as it crosses: of a model or a file the name without its folders, of a database nothing."""
+    # First the model's name, which the patterns below might find in part.
     sentence = str(error).replace(model.name, public_name(model))
     return _PATH.sub(_name, _DATABASE.sub("the library", sentence))[:4096]
 

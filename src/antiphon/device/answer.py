@@ -67,6 +67,7 @@ class Answer:
         """Add the tokens of a round. After a stop string neither its text nor the tokens behind it count."""
         self.rounds += emit.exchanged.trips > 0
         self.exchanged += emit.exchanged
+        # Once false it stays so: one token that was guessed makes the answer a guess.
         self.exact = emit.exact if self.exact is None else self.exact and emit.exact is not False
         kinds = tuple(token.kind for token in emit.tokens)
         self.crossed.update(kinds)
@@ -102,6 +103,7 @@ class Answer:
         return [self._piece(text, self._begun, token.kind)] if text else []
 
     def _bytes(self, number: int) -> bytes:
+        # Whatever bytes a vocabulary gives to its end, they are no text of the answer.
         return b"" if number in self._common.ends else self._common.pieces[number]
 
     def _feed(self, data: bytes, *, final: bool = False) -> str:
@@ -126,6 +128,7 @@ class Answer:
         """Drop the tokens that lie wholly behind the text, and what came with them."""
         kept = self._begun
         del self.numbers[kept:], self._begins[kept:]
+        # Figures are of what is shown: an answer that was cut at a stop string must not look faster for tokens that nobody saw.
         for index, emission in enumerate(self.emissions):
             self.emissions[index] = emission.first(kept)
             kept -= len(self.emissions[index].kinds)

@@ -148,6 +148,7 @@ class Connection:
 
     async def _leave(self) -> None:
         if self._reader is not None:
+            # The reader first, or it would take the end of the link for a loss.
             self._reader.cancel()
             await asyncio.wait([self._reader])
         await self._transport.close()
@@ -163,6 +164,7 @@ class Connection:
                         if (until := limit.when()) is None or self._now() + pause > until:
                             raise TimeoutError from None
                     await asyncio.sleep(pause)
+                    # Soon at first, for most losses are moments; then seldom, for a cloud that starts again has enough to do.
                     pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         except TimeoutError as error:
             self._failed = LinkError(f"{lost}, and it did not come back within {self._mend_seconds:g} s")
@@ -179,6 +181,7 @@ class Connection:
         """Send a message of this end. Raises LinkError if the link is down, and what the cloud left with if it has left."""
         if self.wire.closed and self._broken is not None:
             raise self._broken
+        # Watched between the check and the link: what the log has was allowed to leave, and what it refuses does not.
         frame = self.wire.send(message, session)
         self._watch(Side.DEVICE, m.Envelope(session, message), frame)
         try:
@@ -231,6 +234,7 @@ class Connection:
             self._sessions.pop(received.session, None)
 
     def _break(self, error: AntiphonError) -> None:
+        # The first reason counts: what fails after it fails because of it.
         self._broken = self._broken or error
         for session in self._sessions.values():
             if session.opened:  # else whoever opens it is told: a new one may share its inbox

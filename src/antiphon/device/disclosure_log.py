@@ -134,6 +134,7 @@ def disclosure_log(path: Path | None, clouds: Sequence[str]) -> Iterator[Disclos
 
 def _opened(path: Path) -> FileIO:
     try:
+        # Unbuffered and appending: a line is with the system before its frame leaves, and two devices can share a file.
         number = os.open(path.expanduser(), os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
         return FileIO(number, "ab")
     except (OSError, ValueError) as error:
@@ -144,6 +145,7 @@ def _append(file: FileIO, path: Path, line: str) -> None:
     data = line.encode(errors="backslashreplace")
     try:
         while data:
+            # A disk that is nearly full takes part of a line.
             data = data[file.write(data) or 0 :]
     except OSError as error:
         raise _unwritable(path, error) from error

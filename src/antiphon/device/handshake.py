@@ -36,8 +36,10 @@ class Handshake:
         name = "" if model is None else public_name(model)
         await self._send(m.Hello(m.VERSION, f"antiphon/{__version__}", name, own))
         welcome = await self._welcomed()
+        # From here on: until now the default limits held, on both ends.
         self._wire.limits = welcome.limits
         cloud = await self._vocabulary(welcome.vocabulary)
+        # In the worker's thread: to match two vocabularies takes part of a second.
         common = await self._worker.run(lambda: _common(model, cloud))
         await self._agree(common)
         return welcome, common
@@ -61,6 +63,7 @@ class Handshake:
         if vocabulary is None:
             packed = await self._fetch()
             vocabulary = _unpacked(packed, fingerprint)
+            # What the promised fingerprint does not fit is not kept: else every later answer would be about other tokens.
             if vocabulary is None:
                 raise ProtocolError("the cloud sent another vocabulary than it promised", "bad-vocabulary")
             write_cached(key, packed)

@@ -203,6 +203,8 @@ def _through_one_step(half: Generator[Asked, Any, Finish], step: Step, host: Pro
 def _through_steps(half: Half, step: Step, host: Processor) -> Effect | Finish:
     """Run forward passes until the half asks for something else."""
     effect: Effect | Finish = step
+    # Only here: a device has its model for itself, and each hand-over to the model's thread and back costs part of a
+    # millisecond.
     while isinstance(effect, Step):
         effect = _through_one_step(half, effect, host)
     return effect

@@ -17,6 +17,7 @@ def fitted(model: Model, looked: Looked, prompt: str, form: Form, chat: bool, ro
         ids = prompt_ids(model, context(looked.passages[:count], prompt, form), chat=chat)
         if not count or len(ids) <= room:
             return looked.first(count), ids
+        # One at a time, from the worst: a template or a tokenizer can make the sum of parts longer or shorter than the whole.
         count -= 1
 
 

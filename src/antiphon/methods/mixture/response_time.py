@@ -24,6 +24,7 @@ class ResponseTime:
         """Evidence came."""
         if self._asked is None:
             return
+        # Only the first evidence of an epoch: what follows is sent ahead, and tells nothing of a round trip.
         seconds, self._asked = now - self._asked, None
         self._count = FORGET * self._count + 1.0
         self._sum = FORGET * self._sum + seconds
@@ -40,4 +41,6 @@ class ResponseTime:
         if not self._count:
             return UNKNOWN
         mean = self._sum / self._count
+        # A tenth on top: after few arrivals, or on a steady link, the deviation is close to nothing, and one late message would
+        # be a timeout.
         return mean + 3.0 * math.sqrt(max(0.0, self._squares / self._count - mean * mean)) + 0.1 * mean
