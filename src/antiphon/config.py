@@ -366,7 +366,8 @@ class ServeConfig:
 class Request:
     """One answer to write: the prompt, the method, and when to stop.
 
-    options: of the method's own dataclass; None means the method's defaults. seed: None means a fresh one.
+    options: of the method's own dataclass, or a mapping of their names to values; None means the method's defaults. seed: None
+    means a fresh one.
     """
 
     prompt: str

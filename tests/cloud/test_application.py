@@ -139,7 +139,7 @@ def test_an_answer_that_is_broken_off_leaves_nothing() -> None:
 
 @pytest.mark.slow
 def test_uvicorn_runs_it_by_its_name(tmp_path: Path) -> None:
-    (tmp_path / "served.py").write_text('from antiphon.cloud.service import Cloud\n\napp = Cloud("toy-cloud").app\n')
+    (tmp_path / "served.py").write_text('from antiphon import Cloud\n\napp = Cloud("toy-cloud").app\n')
     with listen(ServeConfig(port=0)) as listener:
         port = listener.getsockname()[1]
     command = [sys.executable, "-m", "uvicorn", "served:app", "--port", str(port), "--app-dir", str(tmp_path)]

@@ -221,6 +221,11 @@ class Result:
         }
 
     @property
+    def text(self) -> str:
+        """The text of the answer."""
+        return self.answer.text
+
+    @property
     def exact(self) -> bool:
         """Whether this answer is what an exact method writes: no token was guessed, or decided without the word of an end."""
         return self.promised if self.answer.exact is None else self.answer.exact

@@ -6,10 +6,12 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+import msgspec
 
 from antiphon.config import MAX_AHEAD, MAX_TREE_NODES, Limits, ModelConfig, Request, Timeouts
 from antiphon.core.chance import PhiloxChance, answer_key
@@ -276,6 +278,17 @@ def _drafting_prompt(model: Model, text: str, *, chat: bool) -> list[int]:
     return prompt_ids(model, text, chat=False)
 
 
+def _options(method: Method, given: Mapping[str, object]) -> Any:
+    """The options of these names. Raises UsageError for a name that there is not, and for a value that does not fit."""
+    known = [field.name for field in fields(method.options)]
+    if unknown := sorted(given.keys() - known):
+        raise UsageError(f"the method {method.name} has no option {unknown[0]}: it has {', '.join(known) or 'none'}")
+    try:
+        return msgspec.convert(dict(given), method.options)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"an option of {method.name} does not fit: {error}") from error
+
+
 def _at_once(connections: Sequence[Connection]) -> int:
     """Answers that may be under way at the same time: each has a session with every cloud."""
     most = (connection.welcome.limits.sessions_per_connection for connection in connections)
@@ -289,6 +302,8 @@ def _room(model: Model, request: Request) -> int:
 
 def _with_options(request: Request, method: Method) -> Request:
     options: Any = method.options() if request.options is None else request.options
+    if isinstance(options, Mapping):
+        options = _options(method, options)
     fits = isinstance(options, method.options)
     if not fits:
         given, wanted = type(options).__name__, method.options.__name__
