@@ -13,6 +13,7 @@ from antiphon.device.check import Finding, check, first_difference
 from antiphon.device.connection import Connection, connect
 from antiphon.device.doctor import examine
 from antiphon.device.generate import Device
+from antiphon.device.handshake import Handshake
 from antiphon.errors import LinkError, UsageError
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.models.toy import named_toy
@@ -217,12 +218,12 @@ def test_the_vocabulary_crosses_the_link_once(tmp_path: object, monkeypatch: pyt
             for _ in range(2):
                 counted = 0
 
-                async def fetch(connection: Connection, original: object = Connection._fetch) -> bytes:
+                async def fetch(handshake: Handshake, original: object = Handshake._fetch) -> bytes:
                     nonlocal counted
                     counted += 1
-                    return await original(connection)  # type: ignore[operator]
+                    return await original(handshake)  # type: ignore[operator]
 
-                monkeypatch.setattr(Connection, "_fetch", fetch)
+                monkeypatch.setattr(Handshake, "_fetch", fetch)
                 async with toy_device(url):
                     sizes.append(counted)
                 monkeypatch.undo()
