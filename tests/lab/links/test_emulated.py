@@ -335,11 +335,32 @@ def later(link: Link) -> float:
     return statistics.median(one - other for one, other in zip(found, exact, strict=True))
 
 
+def lateness() -> float:
+    """How late bare timers of this machine are just now, in seconds: of forty the one that only four exceed."""
+
+    async def run() -> list[float]:
+        late = []
+        for _ in range(40):
+            due = now() + 0.01
+            await asyncio.sleep(0.01)
+            late.append(now() - due)
+        return sorted(late)
+
+    with asyncio.Runner(loop_factory=precise_loop) as runner:
+        return runner.run(run())[35]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["concord,up=50Mbit", "4g", "wifi"])
 def test_the_link_in_real_time(name: str) -> None:
-    """Beside the model's own times: round trips within 2 % or 1 ms, goodput within 3 %; one of three, as machines are busy."""
+    """Beside the model's own times: round trips within 2 % or 1 ms, goodput within 3 %, and what bare timers are late here.
+
+    A trip has a timer each way. One of three: a machine can become busy between the timers' turn and the link's.
+    """
     link = parse_link(name)
-    assert any(-1e-4 < later(link) < max(1e-3, 0.02 * link.round_trip()) for _ in range(3))
+    assert any(-1e-4 < later(link) < max(1e-3, 0.02 * link.round_trip()) + 4 * lateness() for _ in range(3))
     exact = virtual(bulk, link)
-    assert any(real(bulk, link) == pytest.approx(exact, rel=0.03) for _ in range(3))
+    seconds = 8 * 28_000 * 39 / exact
+    assert any(
+        8 * 28_000 * 39 / real(bulk, link) == pytest.approx(seconds, abs=0.03 * seconds + 4 * lateness()) for _ in range(3)
+    )
