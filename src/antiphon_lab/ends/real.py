@@ -5,14 +5,16 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from antiphon.config import ModelConfig
+from antiphon.config import ModelConfig, Request
 from antiphon.demo.cloud_process import cloud_process, connected
 from antiphon.device.answer import Result
 from antiphon.device.generate import Device
+from antiphon.methods import find
 from antiphon.models import load
 from antiphon_lab.ends.no_drafts import NonDraftingModel
 from antiphon_lab.ends.trials import Trial
 from antiphon_lab.links.emulated import precise_loop
+from antiphon_lab.links.link import Link
 from antiphon_lab.links.proxy import Address, proxying
 
 ANYWHERE = Address("127.0.0.1", 0)
@@ -42,12 +44,20 @@ class RealEnds:
 
     def write(self, trial: Trial, prompt: str, seed: int, *, mute: bool = False) -> Result:
         """One answer, over a link of its own."""
-        with asyncio.Runner(loop_factory=precise_loop) as runner:
-            return runner.run(self._answer(trial, prompt, seed, self._mute if mute else self._device))
+        return write_over(trial.link, self._cloud, self._mute if mute else self._device, trial.request(prompt, seed))
 
-    async def _answer(self, trial: Trial, prompt: str, seed: int, device: Device) -> Result:
+
+def write_over(link: Link, cloud: Address, device: Device, request: Request) -> Result:
+    """One answer in real time, over a link of its own to the cloud that listens there; the device's alone if the method is."""
+
+    async def answer() -> Result:
+        if find(request.method).cloud is None:
+            return await device.generate(request, None)
         async with (
-            proxying(trial.link, ANYWHERE, self._cloud) as (_, address),
+            proxying(link, ANYWHERE, cloud) as (_, address),
             connected(device, f"ws://{address}") as connection,
         ):
-            return await device.generate(trial.request(prompt, seed), connection)
+            return await device.generate(request, connection)
+
+    with asyncio.Runner(loop_factory=precise_loop) as runner:
+        return runner.run(answer())

@@ -1,5 +1,6 @@
 """Answers in virtual time: a method with its options, on a link and on hardware, with real or toy models."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,11 @@ from antiphon_lab.ends.virtual import virtual_ends
 from antiphon_lab.hardware.profiles import Compute
 from antiphon_lab.links.link import Link
 from antiphon_lab.links.virtual_time import run_virtual
+
+
+def seed_of(name: str) -> int:
+    """The seed of an answer, 64 bits: the same for the same name."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
 @dataclass(frozen=True, slots=True)

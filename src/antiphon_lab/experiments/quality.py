@@ -27,6 +27,7 @@ from antiphon.device.generate import Device
 from antiphon.errors import UsageError
 from antiphon.methods import find
 from antiphon.models import load
+from antiphon_lab.ends.trials import seed_of
 from antiphon_lab.report.screen import progress_bar
 from antiphon_lab.stats.bootstrap import TOO_FEW, Interval, difference_interval
 from antiphon_lab.store import Store
@@ -98,8 +99,7 @@ class Ask:
 
     def seed(self, run_seed: int) -> int:
         """The same for every method, another for every row, 64 bits."""
-        name = f"{run_seed} {self.task.name} {self.row}"
-        return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+        return seed_of(f"{run_seed} {self.task.name} {self.row}")
 
     def written(self, result: Result) -> Written:
         """What is kept of the answer."""

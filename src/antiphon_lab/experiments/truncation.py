@@ -177,7 +177,7 @@ def _report(plan: Plan, common: CommonVocabulary, texts: Texts) -> Report:
     points = [[[position.points[index] for position in text] for text in texts] for index in range(len(plan.keep))]
     rows = tuple(_row(name, some, full, common) for name, some in zip(plan.keep, points, strict=True))
     largest = max(row.largest_excess for row in rows)
-    return Report(plan, common.size, common.target_size, sum(map(len, texts)), _accepted(full), largest, rows)
+    return Report(plan, common.size, common.target_size, sum(map(len, texts)), accepted_of(full), largest, rows)
 
 
 def _row(name: str, points: Nested[Point], full: Nested[Acceptance], common: CommonVocabulary) -> Row:
@@ -188,14 +188,15 @@ def _row(name: str, points: Nested[Point], full: Nested[Acceptance], common: Com
         kept=mean_of(_each(points, lambda point: point.kept)),
         mass=mean_of(_each(points, lambda point: point.mass)),
         sent=mean_of(_each(points, lambda point: point.sent)),
-        acceptance=_accepted(accepted),
+        acceptance=accepted_of(accepted),
         share_of_full=mean_of(_each(accepted, lambda each: each.single), _each(full, lambda each: each.single)),
         largest_excess=max(point.excess for text in points for point in text),
         wires=tuple(_wire(packed, DENSE_BYTES * common.size) for packed in forms),
     )
 
 
-def _accepted(acceptance: Nested[Acceptance]) -> Accepted:
+def accepted_of(acceptance: Nested[Acceptance]) -> Accepted:
+    """The means over all positions of all texts."""
     rates = _each(acceptance, lambda each: each.without_replacement)
     known = [[rate for rate in text if rate is not None] for text in rates]
     return Accepted(

@@ -10,6 +10,7 @@ from antiphon.config import Request, SamplingParams
 from antiphon.device.answer import Result
 from antiphon.errors import UsageError
 from antiphon.methods import find
+from antiphon_lab.ends.trials import seed_of
 from antiphon_lab.papers.tapes import Tape
 from antiphon_lab.stats.intervals import Mean, ratio_of_ratios
 
@@ -47,7 +48,7 @@ class Ask:
 
     def seed(self, run_seed: int) -> int:
         """The same for every method, another for every question, 64 bits."""
-        return int.from_bytes(hashlib.sha256(f"{run_seed} {self.question}".encode()).digest()[:8], "big")
+        return seed_of(f"{run_seed} {self.question}")
 
     def request(self, sampling: SamplingParams, run_seed: int) -> Request:
         """What the device is asked for. Raises UsageError for a draft length that is automatic: no tape is right for that."""

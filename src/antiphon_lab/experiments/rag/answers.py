@@ -12,6 +12,7 @@ from antiphon.device.answer import Answer, Result
 from antiphon.methods.effects import Kind
 from antiphon.retrieval.index import Index
 from antiphon_lab.ends.remembering_model import RememberingModel
+from antiphon_lab.ends.trials import seed_of
 from antiphon_lab.experiments.rag.dense import Reference
 from antiphon_lab.experiments.rag.ends import Ends
 from antiphon_lab.experiments.rag.forced import ALONE, forced, nats, stepwise
@@ -66,11 +67,11 @@ class Setting:
 
     def answer_seed(self, example: Example) -> int:
         """The same for every method, another for every example, 64 bits."""
-        return int.from_bytes(_digest(f"{self.seed} {self.task.name} {example.name}")[:8], "big")
+        return seed_of(f"{self.seed} {self.task.name} {example.name}")
 
     def key(self, example: Example, case: Case) -> str:
         """Everything that an answer depends on."""
-        asked = _digest(repr(example)).hex()[:12]
+        asked = hashlib.sha256(repr(example).encode()).hexdigest()[:12]
         models = " ".join(Path(config.name).name for config in self.models)
         where = f"{case.link.name} | {'real' if self.real else case.compute.name}"
         limits = f"{self.sampling.temperature:g} {self.tokens} {self.seed}"
@@ -202,7 +203,3 @@ def steps(answer: Answer) -> Iterator[Step]:
             yield Step(kind, one.waited)
         else:
             yield Step(kind, one.waited, True, effort.questions, effort.chunks, effort.everything, one.drafted)
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()

@@ -1,6 +1,5 @@
 """Both ends of `antiphon-lab bench rag`, each with its library: in virtual time, or really, as two processes over a link."""
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from antiphon.config import ModelConfig, Request
-from antiphon.demo.cloud_process import cloud_process, connected
+from antiphon.demo.cloud_process import cloud_process
 from antiphon.device.answer import Result
 from antiphon.device.generate import Device
 from antiphon.engine.worker import Worker
@@ -17,11 +16,11 @@ from antiphon.methods import ALL_METHODS, find
 from antiphon.methods.base import Method
 from antiphon.models.base import Model
 from antiphon.retrieval.index import Index
+from antiphon_lab.ends.real import write_over
 from antiphon_lab.ends.virtual import virtual_ends
 from antiphon_lab.hardware.profiles import Compute
-from antiphon_lab.links.emulated import precise_loop
 from antiphon_lab.links.link import Link
-from antiphon_lab.links.proxy import Address, proxying
+from antiphon_lab.links.proxy import Address
 from antiphon_lab.links.virtual_time import run_virtual
 
 
@@ -47,7 +46,7 @@ class VirtualEnds:
     async def _answer(self, request: Request, link: Link, compute: Compute, methods: Mapping[str, Method]) -> Result:
         device, cloud = self.models
         async with virtual_ends(cloud, device, link, compute, methods, self.libraries) as (writer, connection):
-            return await writer.generate(request, connection if _has_cloud(request) else None)
+            return await writer.generate(request, connection if find(request.method).cloud else None)
 
 
 class RealEnds:
@@ -74,18 +73,4 @@ class RealEnds:
     def write(self, request: Request, link: Link, compute: Compute, instead: Mapping[str, Method]) -> Result:
         """One answer; `compute` is of no use here."""
         device = Device(self._model, methods={**ALL_METHODS, **instead}, worker=self._worker, library=self._library)
-        with asyncio.Runner(loop_factory=precise_loop) as runner:
-            return runner.run(self._answer(request, link, device))
-
-    async def _answer(self, request: Request, link: Link, device: Device) -> Result:
-        if not _has_cloud(request):
-            return await device.generate(request, None)
-        async with (
-            proxying(link, Address("127.0.0.1", 0), self._address) as (_, address),
-            connected(device, f"ws://{address}") as connection,
-        ):
-            return await device.generate(request, connection)
-
-
-def _has_cloud(request: Request) -> bool:
-    return find(request.method).cloud is not None
+        return write_over(link, self._address, device, request)

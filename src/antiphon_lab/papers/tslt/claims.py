@@ -53,6 +53,7 @@ def _about_acceptance(cuts: Cuts) -> list[Claim]:
             lost = interval(cut.lost, "{:.1%}".format)
             found.append(Claim("acceptance", says, f"{lost} of the acceptance is lost at K = {kept:,}"))
     one, two = cuts.full.single.mean, cuts.full.with_replacement.mean
+    without = cuts.full.without_replacement
     verdict = holds([cut.gained for cut in cuts.cuts])
     found.append(
         Claim(
@@ -60,7 +61,7 @@ def _about_acceptance(cuts: Cuts) -> list[Claim]:
             "Several candidates are accepted more often than one, at every K.",
             f"At every K {DECIDED.get(verdict, verdict)}: {share(two)} against {share(one)} with whole distributions; the "
             f"least gain is {times(min((cut.gained for cut in cuts.cuts), key=lambda gain: gain.mean))} times",
-            f"Drawn without replacement, which the paper does not try, it is {share(cuts.full.without_replacement.mean)}.",
+            f"Drawn without replacement, which the paper does not try, it is {share(without.mean)}." if without else "",
         )
     )
     return found

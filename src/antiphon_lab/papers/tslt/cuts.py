@@ -1,10 +1,11 @@
 """What truncation does to draft distributions, text by text, kept in a store (TSLT's figures 3 and 4)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from antiphon_lab.experiments.truncated import Acceptance, Meter, Position
+from antiphon_lab.experiments.truncated import Meter, Position
+from antiphon_lab.experiments.truncation import Accepted, accepted_of
 from antiphon_lab.papers.lab import Lab
 from antiphon_lab.stats.intervals import Mean, mean_of, ratio
 from antiphon_lab.workloads.texts import distributions, read_prompts
@@ -18,15 +19,6 @@ SHARES = (0.001, 0.01, 0.1)
 CHILDREN = 2
 PRECISION = 16
 """Bits of a probability, as in the paper."""
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """Mean acceptance of one draft, and of two drawn with and without replacement."""
-
-    single: Mean
-    with_replacement: Mean
-    without_replacement: Mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +80,7 @@ def measure(lab: Lab, text: Path, texts: int, positions: int) -> Cuts:
     common = found[0].common
     every = [_cut(found, place, name, common) for place, name in enumerate(found[0].names)]
     cuts, nuclei = (tuple(cut for cut in every if cut.name.startswith(kind)) for kind in ("k", "p"))
-    full = _accepted([[position.full for position in one.positions] for one in found])
+    full = accepted_of([[position.full for position in one.positions] for one in found])
     return Cuts(common, sum(len(one.positions) for one in found), texts, full, cuts, nuclei)
 
 
@@ -122,20 +114,11 @@ def _cut(texts: Sequence[_Text], place: int, name: str, common: int) -> Cut:
         kept,
         kept / common,
         mean_of([[point.mass for point in text] for text in points]),
-        _accepted([[point.acceptance for point in text] for text in points]),
+        accepted_of([[point.acceptance for point in text] for text in points]),
         ratio(list(zip(gone, full, strict=True))),
         ratio(list(zip(two, one, strict=True))),
         max(point.excess for text in points for point in text),
         mean_of([[point.second.moved for point in text] for text in points]),
         mean_of([[min(1.0, point.second.bound) for point in text] for text in points]),
         max(point.second.moved - point.second.bound for text in points for point in text),
-    )
-
-
-def _accepted(found: Sequence[Sequence[Acceptance]]) -> Accepted:
-    def mean(of: Callable[[Acceptance], float | None]) -> Mean:
-        return mean_of([[of(one) or 0.0 for one in text] for text in found])
-
-    return Accepted(
-        mean(lambda one: one.single), mean(lambda one: one.with_replacement), mean(lambda one: one.without_replacement)
     )

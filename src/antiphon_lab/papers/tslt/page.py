@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from antiphon_lab.experiments.truncation import Accepted
 from antiphon_lab.papers.pages import bits, claims_table, interval, settings_section, share
 from antiphon_lab.papers.tslt.claims import claims
-from antiphon_lab.papers.tslt.cuts import Accepted, Cut, Cuts
+from antiphon_lab.papers.tslt.cuts import Cut, Cuts
 from antiphon_lab.papers.tslt.run import DRAFTS, EXPANSION, TEXT, Report, Speed
 from antiphon_lab.report.charts import Axis, Series, curve, level, line, lines
 from antiphon_lab.report.page import Html, Page, figure, folded, note, paragraph, side_by_side, table
