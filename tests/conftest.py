@@ -18,6 +18,7 @@ from antiphon.errors import ModelError
 from antiphon.models import load
 from antiphon.models.base import InUse, Model
 from support.resources import watched
+from support.tiers import divide
 
 ANY_TIME = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A time says nothing on a busy machine."""
@@ -38,6 +39,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-profile", default=None) is None:
         seed = config.getoption("--hypothesis-seed", default=None)
         settings.load_profile("fixed" if seed is None else "explore")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before `-m` chooses among them."""
+    divide(items)
 
 
 def requantised(file: Path) -> Path:

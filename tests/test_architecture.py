@@ -230,6 +230,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.medium
 def test_the_new_reader_fills_the_new_index_and_an_answer_is_mixed_from_it(house: House, tmp_path: Path) -> None:
     found, answer = house.run("-c", DOCUMENTS, str(tmp_path)).splitlines()
     assert found == "the old mill burned down | line 3 | 0.67"
@@ -272,6 +273,7 @@ linked(test, methods=methods)
 """
 
 
+@pytest.mark.medium
 def test_the_new_message_crosses(house: House) -> None:
     refused, noted, frames = house.run("-c", MESSAGE).splitlines()
     assert refused.startswith("the frame is not a valid message: Expected `str` of length <= 4096")

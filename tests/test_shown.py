@@ -16,12 +16,12 @@ from antiphon.cli.screen import from_stdin, write
 from antiphon.device.answer import Piece
 from antiphon.methods.effects import Kind
 
-EVERY = [chr(code) for code in range(sys.maxunicode + 1)]
 STEERING = "\x1b]0;title\x07 \x1b[2J \x9b31m \r \b \x7f \u202e \u2067 \udc80"
 
 
+@pytest.mark.medium
 def test_nothing_that_steers_a_terminal_is_left_and_nothing_else_is_changed() -> None:
-    for character in EVERY:
+    for character in map(chr, range(sys.maxunicode + 1)):
         line, block = shown.line(character), shown.block(character)
         assert len(line) == len(block) == 1
         if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(character) in (
@@ -39,6 +39,7 @@ def test_a_line_is_one_line(text: str) -> None:
     assert len(shown.line(text).splitlines()) == 1
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("text", ["\x1b[31mred\x1b[0m", "\x1b]0;t\x07", "a\r\nb\r", "\x00\x9b"])
 def test_a_pipe_gets_the_very_bytes(text: str) -> None:
     for code in (

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from antiphon import vocabulary as module
@@ -22,6 +22,7 @@ from antiphon.vocabulary import (
     from_members,
     identity,
 )
+from support.examples import examples
 
 NORMAL, BYTE, CONTROL, UNUSED = TokenKind
 
@@ -65,7 +66,7 @@ SMALL = made([(b"a", NORMAL), (b"b", NORMAL), (b"", CONTROL), (b"ab", NORMAL)], 
 # Packing
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(vocabularies())
 def test_unpacking_gives_back_what_was_packed(vocabulary: Vocabulary) -> None:
     again = Vocabulary.unpack(vocabulary.pack())
@@ -99,7 +100,7 @@ def test_the_fingerprint_is_stable_and_sees_everything() -> None:
     assert SMALL.fingerprint.hex() == "6556f7bb31751bc797675f4bfdf66a9c"
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(vocabularies(), st.data())
 def test_truncations_are_malformed(vocabulary: Vocabulary, data: st.DataObject) -> None:
     packed = vocabulary.pack()
@@ -123,14 +124,14 @@ def test_what_follows_the_compressed_stream_is_refused() -> None:
         Vocabulary.unpack(SMALL.pack() + b"\0")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.binary(max_size=60), st.booleans())
 def test_random_bytes_are_malformed(data: bytes, compressed: bool) -> None:
     with pytest.raises(ProtocolError):
         Vocabulary.unpack(zlib.compress(data) if compressed else data)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(vocabularies(), st.data())
 def test_a_changed_byte_is_malformed_or_another_vocabulary(vocabulary: Vocabulary, data: st.DataObject) -> None:
     raw = bytearray(zlib.decompress(vocabulary.pack()))
@@ -201,7 +202,7 @@ def canonical_pieces(vocabulary: Vocabulary) -> dict[bytes, int]:
     return {vocabulary.pieces[token]: token for token in np.flatnonzero(vocabulary.canonical).tolist()}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(vocabularies(), vocabularies())
 def test_the_common_vocabulary_by_its_definition(device: Vocabulary, cloud: Vocabulary) -> None:
     assume(device.fingerprint != cloud.fingerprint)
@@ -219,7 +220,7 @@ def test_the_common_vocabulary_by_its_definition(device: Vocabulary, cloud: Voca
     assert common.target_bits == bits_for(len(cloud))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(vocabularies(), vocabularies())
 def test_numbers_are_the_inverse_of_ids(device: Vocabulary, cloud: Vocabulary) -> None:
     common = common_vocabulary(device, cloud)
@@ -229,7 +230,7 @@ def test_numbers_are_the_inverse_of_ids(device: Vocabulary, cloud: Vocabulary) -
     assert common.is_identity == np.array_equal(common.cloud_ids, everything)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(vocabularies(), vocabularies())
 def test_the_cloud_builds_the_same_numbers_from_the_map(device: Vocabulary, cloud: Vocabulary) -> None:
     assume(device.fingerprint != cloud.fingerprint)
@@ -240,7 +241,7 @@ def test_the_cloud_builds_the_same_numbers_from_the_map(device: Vocabulary, clou
     assert (theirs.size, theirs.pieces, theirs.ends, theirs.device_ids) == (mine.size, mine.pieces, mine.ends, None)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(vocabularies())
 def test_equal_lists_give_the_identity(vocabulary: Vocabulary) -> None:
     """The whole vocabulary: control tokens, unused ones and duplicates too."""
@@ -317,7 +318,7 @@ def test_a_map_with_bits_beyond_the_vocabulary() -> None:
         from_members(cloud, zlib.compress(bytes([0b10000111])))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.binary(max_size=12), st.booleans())
 def test_random_maps(data: bytes, compressed: bool) -> None:
     _, cloud, _ = small_pair()

@@ -120,6 +120,7 @@ def test_an_answer_with_its_marks_and_sources(folder: Path, asked: Asking, other
     )
 
 
+@pytest.mark.medium
 def test_passages_that_do_not_fit_are_told_of_both_ends(folder: Path, asked: Asking) -> None:
     with serving_command("--model", "toy-cloud", "--library", str(folder / "long.db")) as (url, _):
         out, err = asked("--json", *PATIENT, QUESTION, clouds=(url,))
@@ -151,6 +152,7 @@ def test_the_library_is_searched_once(folder: Path, asked: Asking, cloud: str, m
         assert [passage["title"] for passage in figures["passages"]["device"]] == ["Diary"]
 
 
+@pytest.mark.medium
 def test_the_temperature_of_weights_must_be_the_same(
     folder: Path, asked: Asking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,6 +172,7 @@ def test_the_temperature_of_weights_must_be_the_same(
     assert abs(weights[1]["device"] - 0.5) > abs(weights[0]["device"] - 0.5)
 
 
+@pytest.mark.medium
 def test_by_vectors_at_both_ends(
     tmp_path: Path, asked: Asking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -519,6 +522,7 @@ def test_what_a_person_can_mend(
     assert sentence in complaint
 
 
+@pytest.mark.medium
 def test_a_cloud_without_documents(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with serving_command("--model", "toy-cloud") as (url, _):
         arguments = ["--cloud", url, "--model", "toy-cloud", "--library", str(folder / "private.db"), "x"]
@@ -529,6 +533,7 @@ def test_a_cloud_without_documents(folder: Path, monkeypatch: pytest.MonkeyPatch
     )
 
 
+@pytest.mark.medium
 def test_another_tokenizer(
     folder: Path, cloud: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -539,6 +544,7 @@ def test_another_tokenizer(
     assert complaint.count("\n") == 1
 
 
+@pytest.mark.medium
 def test_serving_no_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("serve", "--model", "toy-cloud", "--port", "0", "--library", "no.db", monkeypatch=monkeypatch) == 2
     assert "there is no library no.db" in capsys.readouterr().err

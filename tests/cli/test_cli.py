@@ -44,6 +44,7 @@ def run(*arguments: str, monkeypatch: pytest.MonkeyPatch, main: Callable[[], Non
     return 0
 
 
+@pytest.mark.medium
 def test_baselines_are_served_with_a_flag_only(
     cloud: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,6 +108,7 @@ def test_generate_prints_the_text_and_then_the_figures(
     assert f"{method}: 20 tokens" in err
 
 
+@pytest.mark.medium
 def test_the_prompt_can_come_from_stdin(cloud: str) -> None:
     command = [*COMMAND, "generate", "--cloud", cloud, "--method", "cloud", "--max-tokens", "5", "--seed", "1"]
     piped = subprocess.run([*command, "-"], input="the ", capture_output=True, text=True, check=True)
@@ -124,6 +126,7 @@ def test_doctor(cloud: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert "work together" in found["verdict"]
 
 
+@pytest.mark.medium
 def test_demo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     models = ["--cloud-model", "toy-cloud", "--model", "toy-device", "--max-tokens", "16"]
     picture = tmp_path / "demo.svg"
@@ -148,6 +151,7 @@ def test_bench_overhead(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 WITH_TOY = ("generate", "--model", "toy-device", "x")
 
 
+@pytest.mark.core(6)
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -260,6 +264,7 @@ main()
 """
 
 
+@pytest.mark.medium
 def test_ctrl_c_while_the_command_line_is_loaded_ends_it_without_a_word() -> None:
     ended = subprocess.run([sys.executable, "-c", CUT_WHILE_LOADING], capture_output=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")

@@ -63,6 +63,7 @@ async def closes(socket: ServerConnection) -> None:
     await asyncio.sleep(20)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("script", [fails, fails_all, closes])
 def test_what_a_cloud_says_does_not_steer_the_terminal(script: Script, tmp_path: Path) -> None:
     async def run() -> bytes:
@@ -75,6 +76,7 @@ def test_what_a_cloud_says_does_not_steer_the_terminal(script: Script, tmp_path:
     assert b"\nantiphon: all is well" not in seen
 
 
+@pytest.mark.medium
 def test_names_that_a_cloud_gives_itself_do_not_steer_it_either(tmp_path: Path) -> None:
     async def serve(socket: ServerConnection) -> None:
         await socket.recv()
@@ -119,6 +121,7 @@ def test_doctor_shows_names_as_they_are(name: str, monkeypatch: pytest.MonkeyPat
         assert name in told
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("signals", [(signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)])
 def test_a_cloud_stops_beside_one_that_does_not_read(signals: tuple[signal.Signals, ...], tmp_path: Path) -> None:
     """A second Ctrl-C does not wait at all."""

@@ -74,6 +74,7 @@ PLACES = ["made", "begun", "computing", "sent", "receiving"]
 FAULTS: list[Callable[[], object]] = [attribute, division, key, memory]
 
 
+@pytest.mark.core(4)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("place", PLACES)
 def test_one_session_fails_and_the_others_go_on(place: str, fault: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -190,6 +190,7 @@ async def reply_to(socket: ClientConnection, frame: bytes | str) -> str:
 HELLO = m.encode(m.Envelope(0, m.Hello(m.VERSION, "test", "none", b"")))
 
 
+@pytest.mark.core(5)
 @pytest.mark.parametrize(
     ("frame", "sentence"),
     [

@@ -4,7 +4,7 @@ import pytest
 
 from antiphon.models.base import InUse, Model
 from antiphon.models.toy import named_toy
-from support.fuzzing import Outcome, fuzz
+from cloud.fuzzing import Outcome, fuzz
 
 
 def require_unharmed(outcome: Outcome, frames: int) -> None:
@@ -14,6 +14,7 @@ def require_unharmed(outcome: Outcome, frames: int) -> None:
     assert outcome.mebibytes[-1] - outcome.mebibytes[3] < 48, outcome.mebibytes
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", ["toy-cloud", pytest.param("toy-reader", marks=pytest.mark.slow)])
 def test_a_toy_cloud_survives_any_frames(name: str) -> None:
     require_unharmed(fuzz(named_toy(name), 2500, seed=1), 2500)

@@ -1,4 +1,4 @@
-"""After any storm a cloud holds what it held before, over real sockets (`tests/support/storms.py`)."""
+"""After any storm a cloud holds what it held before, over real sockets (`tests/cloud/storms.py`)."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import pytest
 from antiphon.config import Timeouts
 from antiphon.models.base import InUse, Model
 from antiphon.models.toy import named_toy
-from support.storms import Held, at_sea, departures, frame, greeted, opening, storm
+from cloud.storms import Held, at_sea, departures, frame, greeted, opening, storm
 
 
 def require_same(before: Held, after: Held) -> None:
@@ -36,6 +36,7 @@ def leaving(model: Model, count: int) -> None:
     asyncio.run(asyncio.wait_for(run(), 900))
 
 
+@pytest.mark.medium
 def test_devices_that_leave_at_their_last_token_beside_busy_ones() -> None:
     leaving(named_toy("toy-cloud"), 40)
 
@@ -46,6 +47,7 @@ def test_devices_that_leave_a_real_model_at_their_last_token(smollm2: Model) -> 
     leaving(smollm2, 100)
 
 
+@pytest.mark.medium
 def test_devices_that_never_read() -> None:
     async def run() -> None:
         model = named_toy("toy-cloud")

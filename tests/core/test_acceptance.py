@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -10,6 +10,7 @@ from antiphon.core.acceptance import accepts, residual
 from antiphon.core.chance import Chance, Place, Role
 from antiphon.core.distributions import Probs
 from antiphon.testing.enumeration import output_distribution
+from support.examples import examples
 
 ELEMENTS = st.one_of(st.just(0.0), st.floats(1e-9, 1.0))
 
@@ -41,7 +42,7 @@ def distribution_of_one_draft(target: Probs, draft: Probs) -> Probs:
     return np.array([distribution.get(token, 0.0) for token in range(len(target))])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(pairs())
 @example((np.array([0.25, 0.75]), np.array([1.0])))
 @example((np.array([1.0, 0.0]), np.array([0.0, 1.0])))
@@ -50,7 +51,7 @@ def test_accepted_or_resampled_a_token_has_the_target_distribution(pair: tuple[P
     np.testing.assert_allclose(distribution_of_one_draft(target, draft), target, rtol=0, atol=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(pairs())
 def test_accepted_mass_and_residual_add_up(pair: tuple[Probs, Probs]) -> None:
     target, draft = pair
@@ -63,7 +64,7 @@ def test_accepted_mass_and_residual_add_up(pair: tuple[Probs, Probs]) -> None:
     np.testing.assert_allclose(accepted + (1 - accepted.sum()) * rest, target, rtol=0, atol=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(pairs())
 def test_the_arguments_stay_as_they_were(pair: tuple[Probs, Probs]) -> None:
     target, draft = pair

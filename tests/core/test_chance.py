@@ -5,12 +5,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from antiphon.core.chance import PhiloxChance, PhiloxStream, Place, Role
 from antiphon.core.distributions import Probs, one_hot
+from support.examples import examples
 
 CHI_SQUARE = {1: 10.83, 3: 16.27, 15: 37.70}
 """By degrees of freedom: what chance alone exceeds once in a thousand times."""
@@ -65,7 +66,7 @@ def test_known_answers(key: tuple[int, Place, Role], numbers: list[int]) -> None
     assert [int(value * 2**53) for value in draws(PhiloxChance(seed), place, role, 3)] == numbers
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     seed=st.integers(0, 2**64 - 1),
     place=st.builds(Place, st.integers(0, 2**31), st.integers(0, 2**31)),
@@ -143,7 +144,7 @@ def distributions(draw: st.DrawFn) -> Probs:
 UNIFORMS = st.one_of(st.sampled_from([0.0, 2.0**-53, 0.5, LAST]), st.integers(0, 2**53 - 1).map(lambda n: n / 2**53))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(probs=st.composite(distributions)(), value=UNIFORMS)
 @example(probs=np.array([0.1] * 3 + [0.7, 0.0, 0.0]), value=LAST)
 @example(probs=np.array([0.0, 0.0, 1.0, 0.0]), value=0.0)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
 from antiphon.core.distributions import one_hot, process, total_variation
 from antiphon.errors import ModelError
+from support.examples import examples
 
 INF = float("inf")
 
@@ -100,7 +101,7 @@ LOGITS = st.lists(st.one_of(st.integers(-8, 8).map(lambda n: n / 2), st.just(-IN
 )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(logits=LOGITS, params=PARAMS, history=st.lists(st.integers(0, 5), max_size=8))
 def test_all_parameters_together(logits: list[float], params: SamplingParams, history: list[int]) -> None:
     probs, expected = process(float32(*logits), params, history), np.array(reference(logits, params, history))

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
 from antiphon.core.distributions import process as distribution_of
 from antiphon.core.draft_length import EDGES, FIRST, IDLE, LOOKING, SECOND, Acceptance, Costs, Pace, Round, entropy
+from support.examples import examples
 
 MOST = 6
 
@@ -19,7 +20,7 @@ MOST = 6
 # What is learned.
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.floats(-30, 30, width=32), min_size=1, max_size=50), st.floats(-100, 100))
 def test_the_entropy_is_that_of_the_softmax(values: list[float], shift: float) -> None:
     logits = np.array(values, dtype=np.float32)
@@ -200,6 +201,7 @@ PROCESSES = [
 ]
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("process", PROCESSES, ids=str)
 def test_it_comes_near_the_best_fixed_number(process: Process) -> None:
     """METHODS 5: within 5 %."""

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.chance import answer_key
 from antiphon.core.noise import Noise, _mixed, _philox
 from core.noise_samples import KEYS, MASK, POSITIONS, numbers
+from support.examples import examples
 
 
 def philox(key: Sequence[int], counter: Sequence[int]) -> list[int]:
@@ -95,7 +96,7 @@ def test_known_keys(asked: tuple[int, str, bool, int], key: int) -> None:
     assert answer_key(seed, prompt, chat=chat, choice=choice) == key
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(KEYS, POSITIONS, st.lists(st.integers(0, 2**22 - 1), min_size=1, max_size=20))
 def test_every_number_is_that_of_the_definition(key: int, position: int, tokens: list[int]) -> None:
     """Whichever tokens are asked for, and in whatever order: a number hangs on its own id."""

@@ -49,6 +49,7 @@ def test_uniform_over_ids_positions_and_keys() -> None:
     require_uniform(table([answer_key(7, f"prompt {place}", chat=False) for place in range(2000)], [3], numbers(100, 50_000)))
 
 
+@pytest.mark.core(4)
 @pytest.mark.parametrize("apart", [1, 2, 3, 256, 65_536, 131_072, 2**21])
 def test_ids_are_independent(apart: int) -> None:
     """At one position, and over positions."""
@@ -70,6 +71,7 @@ def test_positions_keys_and_prompts_are_independent() -> None:
     require_independent(one[1:], Noise(5).uniform(4, ids)[:-1])
 
 
+@pytest.mark.medium
 def test_every_bit_decides_over_all() -> None:
     """Of an id and of both keys: each changes half of the word's bits, any other bit as often as not."""
     source, count = np.random.default_rng(8), 40_000
@@ -89,6 +91,7 @@ def test_every_bit_decides_over_all() -> None:
         assert abs(flipped / count - 0.5).max() < 0.04, bit
 
 
+@pytest.mark.medium
 def test_the_order_of_neighbours() -> None:
     """Which of four wins, and who comes next: all 24 orders alike."""
     from scipy.stats import chisquare

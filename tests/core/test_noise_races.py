@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.chance import PhiloxChance, Place, Role
 from antiphon.core.distributions import Ids, Probs, one_hot
 from antiphon.core.noise import Noise
 from core.noise_samples import KEYS, MASK, POSITIONS, numbers
+from support.examples import examples
 
 
 def plain(key: int, position: int, probs: Probs, ids: Ids, count: int) -> list[int]:
@@ -25,7 +26,7 @@ def distribution(seed: int, size: int, sharpness: float) -> Probs:
     return probs / probs.sum()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(KEYS, POSITIONS, st.integers(1, 40), st.sampled_from([0.0, 1.0, 6.0, 200.0]), st.integers(1, 6), st.integers(0, 2**20))
 def test_the_first_of_a_race(key: int, position: int, size: int, sharpness: float, count: int, first: int) -> None:
     probs, ids = distribution(key % 1000, size, sharpness), numbers(size, first)
@@ -37,6 +38,7 @@ def test_the_first_of_a_race(key: int, position: int, size: int, sharpness: floa
     assert race.winner(probs) == plain(key, position, probs, ids, 1)[0]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("sharpness", [0.0, 0.5, 3.0, 12.0, 40.0])
 def test_a_vocabulary_as_large_as_a_real_one(sharpness: float) -> None:
     """Only what can win is computed; the winners are those of the whole race."""
@@ -65,7 +67,7 @@ def test_the_fastest_of_all_has_to_be_possible(monkeypatch: pytest.MonkeyPatch) 
     assert PhiloxChance(1).race(0, numbers(4)).winner(probs) == 3
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(KEYS, POSITIONS, st.integers(2, 60), st.randoms())
 def test_the_order_of_the_tokens_is_nothing(key: int, position: int, size: int, source: object) -> None:
     """Two devices number the cloud's tokens in other ways, and one lacks some: whoever wins is the same token."""
@@ -110,6 +112,7 @@ def test_a_token_wins_as_often_as_its_probability() -> None:
     assert chisquare(counts, 4000 * np.array([0.47, 0.27, 0.16, 0.07, 0.03])).pvalue < 1e-3
 
 
+@pytest.mark.medium
 def test_two_distributions_share_their_winner_as_often_as_promised() -> None:
     """At least (1 - TV) / (1 + TV), METHODS 3."""
     first, second = distribution(1, 30, 1.0), distribution(2, 30, 1.0)

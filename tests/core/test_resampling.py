@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon.config import MAX_CANDIDATES
@@ -19,6 +19,7 @@ from antiphon.core.resampling import (
     spare_distribution,
 )
 from antiphon.core.rounding import Ratios, quantise_ratios, ratios_of
+from support.examples import examples
 from support.random_distributions import distributions, large
 
 RATIOS = st.sampled_from([ratios_of(16), ratios_of(32)])
@@ -34,7 +35,7 @@ SPLIT = st.composite(split)()
 
 
 @given(SPLIT)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_lumped_distribution_keeps_the_common_tokens_and_the_mass_of_the_others(
     given_distribution: tuple[Probs, int],
 ) -> None:
@@ -47,7 +48,7 @@ def test_a_lumped_distribution_keeps_the_common_tokens_and_the_mass_of_the_other
 
 
 @given(SPLIT, RATIOS)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @example((one_hot(0, 3), 3), ratios_of(16))
 @example((one_hot(2, 3), 2), ratios_of(16))
 @example((np.array([1.0 - 1e-13, 5e-14, 5e-14]), 1), ratios_of(16))
@@ -72,7 +73,7 @@ def test_a_lumped_distribution_is_rounded_once_and_for_all(given_distribution: t
 
 
 @given(distributions(), RATIOS)
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_with_nothing_outside_it_is_the_plain_rounding(probs: Probs, ratios: Ratios) -> None:
     """One vocabulary for both ends; and another whose every outside token has probability 0."""
     plain = quantise_ratios(ratios)(probs)
@@ -84,7 +85,7 @@ def test_with_nothing_outside_it_is_the_plain_rounding(probs: Probs, ratios: Rat
 
 
 @given(SPLIT, RATIOS)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_outside_every_value_moves_by_the_same_factor(given_distribution: tuple[Probs, int], ratios: Ratios) -> None:
     probs, size = given_distribution
     outside = quantise_lumped(size, ratios)(probs)[size:]
@@ -103,7 +104,7 @@ def test_rounding_a_real_vocabulary_lumped(bits: int) -> None:
 
 
 @given(SPLIT)
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_the_distribution_of_a_spare_is_the_target_outside(given_distribution: tuple[Probs, int]) -> None:
     probs, size = given_distribution
     mass = probs[size:].sum()
@@ -116,7 +117,7 @@ def test_the_distribution_of_a_spare_is_the_target_outside(given_distribution: t
 
 
 @given(distributions(least=2), st.data())
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_the_distribution_of_a_candidate_is_the_target_without_the_rejected_draft(probs: Probs, data: st.DataObject) -> None:
     rejected = data.draw(st.integers(0, len(probs) - 1))
     rest = np.delete(probs, rejected).sum()
@@ -158,7 +159,7 @@ UNITS = st.one_of(
 
 
 @given(UNITS, st.integers(-3, 3), st.integers(0, 2**32 - 1))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @example(0.5, 0, 0)
 @example(1.0, 0, 1)
 @example(65534.5, 0, 65534)
@@ -198,7 +199,7 @@ OUTCOMES = st.lists(st.tuples(FLOORS, st.integers(1, MAX_CANDIDATES), st.boolean
 
 
 @given(OUTCOMES, FLOORS, st.integers(0, 64 * MAX_CANDIDATES), st.floats(1, 100))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_whatever_was_seen_the_estimate_is_usable(
     outcomes: list[tuple[float, int, bool]], floor: float, failed: int, bits: float
 ) -> None:
@@ -215,7 +216,7 @@ def test_whatever_was_seen_the_estimate_is_usable(
 
 
 @given(OUTCOMES, FLOORS, FLOORS, st.integers(0, 200), st.integers(0, 200), st.floats(5, 60))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @example([], 0.0, 2.0**-52, 4, 0, 5.0)
 def test_more_are_sent_where_they_are_less_likely_to_pass(
     outcomes: list[tuple[float, int, bool]], one: float, other: float, failed: int, more: int, bits: float
@@ -271,6 +272,7 @@ def test_failing_is_the_mean_over_a_beta_distribution() -> None:
             assert CandidateCount().failing(0.2, failed)[0] == pytest.approx(expected[0], rel=0.02)
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("true", [0.05, 0.3, 0.7, 0.95])
 @pytest.mark.parametrize("spread", [0.0, 0.5])
 def test_the_estimate_finds_the_true_rate(true: float, spread: float) -> None:

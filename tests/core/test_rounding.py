@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon.core.distributions import Probs, one_hot, total_variation
@@ -19,6 +19,7 @@ from antiphon.core.rounding import (
     quantise_ratios,
     ratios_of,
 )
+from support.examples import examples
 from support.random_distributions import distributions, large
 
 INF = float("inf")
@@ -36,7 +37,7 @@ def bound(ratios: Ratios, tokens: int) -> float:
     return (LOG.step / 4 + tokens * 2.0**-40 if ratios is LOG else 2.0**-24) + 1e-15
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(probs=distributions(), bits=BITS)
 def test_fixed_point_counts(probs: Probs, bits: int) -> None:
     total = 2**bits - 1
@@ -50,7 +51,7 @@ def test_fixed_point_counts(probs: Probs, bits: int) -> None:
     assert total_variation(probs, from_fixed_point(counts, bits)) <= len(probs) / 2 / total * (1 + 1e-6)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(probs=distributions(), bits=BITS)
 def test_fixed_point_of_what_it_made_is_the_same(probs: Probs, bits: int) -> None:
     counts = fixed_point(probs, bits)
@@ -89,7 +90,7 @@ def test_ratios_of_a_real_vocabulary(concentration: float, ratios: Ratios) -> No
 
 
 @BOTH
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(probs=distributions())
 @example(probs=np.array([0.49999997, 1e-8, 0.50000002]))
 @example(probs=np.array([1.0]))
@@ -111,7 +112,7 @@ def test_the_bound_of_the_logarithms_is_tight() -> None:
 
 
 @BOTH
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(probs=distributions())
 def test_rounding_what_is_rounded_changes_nothing_to_the_last_bit(ratios: Ratios, probs: Probs) -> None:
     """The cloud sends what it rounded itself, so the device's decoded distribution must be the cloud's own."""
@@ -134,7 +135,7 @@ RATIOS = st.lists(st.floats(0, 1, width=32), min_size=1, max_size=30).flatmap(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(values=RATIOS)
 @example(values=float32(1.0, 5e-45, 1e-38, 0.0))
 def test_every_float_stands_for_itself(values: np.ndarray) -> None:

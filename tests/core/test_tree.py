@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -13,6 +13,7 @@ from antiphon.core.chance import Chance, PhiloxChance, Place, Role
 from antiphon.core.distributions import Probs, one_hot, total_variation
 from antiphon.core.tree import ROOT, TokenTree, draw_children, without
 from antiphon.testing.enumeration import output_distribution
+from support.examples import examples
 from support.random_distributions import distributions
 
 BOTH = pytest.mark.parametrize("replacement", [False, True], ids=["without", "with"])
@@ -69,7 +70,7 @@ def test_layers_count_the_expansions() -> None:
     assert grown().layers == 3
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.tuples(st.integers(0, 30), st.lists(st.integers(0, 4), min_size=1, max_size=4)), max_size=6))
 def test_any_tree_holds_together(expansions: list[tuple[int, list[int]]]) -> None:
     """Parents before children, one node a token among siblings, and every draw is a child of its node."""
@@ -93,7 +94,7 @@ def test_any_tree_holds_together(expansions: list[tuple[int, list[int]]]) -> Non
 # Children of a node.
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(distributions(), st.integers(0, 39))
 def test_without_is_the_distribution_given_that_it_is_another(distribution: Probs, number: int) -> None:
     number %= len(distribution)
@@ -115,7 +116,7 @@ def test_without_its_only_token_nothing_is_left() -> None:
     np.testing.assert_array_equal(without(one_hot(2, 4), 1), one_hot(2, 4))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(distribution=distributions(most=8), count=st.integers(1, 10), seed=st.integers(0, 1000))
 def test_children_without_replacement_never_repeat(distribution: Probs, count: int, seed: int) -> None:
     """As many as were asked for, or all that have a probability."""
@@ -124,7 +125,7 @@ def test_children_without_replacement_never_repeat(distribution: Probs, count: i
     assert (distribution[drawn] > 0).all()
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(distribution=distributions(most=8), count=st.integers(1, 10), seed=st.integers(0, 1000))
 def test_children_with_replacement_are_as_many_as_asked_for(distribution: Probs, count: int, seed: int) -> None:
     drawn = draw_children(PhiloxChance(seed).at(Place(0), Role.DRAFT), distribution, count, replacement=True)
@@ -146,7 +147,7 @@ def sequences(distribution: Probs, count: int, replacement: bool) -> dict[tuple[
 
 
 @BOTH
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(distribution=distributions(most=5), count=st.integers(1, 3))
 def test_the_distribution_of_the_children(distribution: Probs, count: int, replacement: bool) -> None:
     found = output_distribution(lambda chance: tuple(draw_children(chance, distribution, count, replacement=replacement)))
@@ -204,7 +205,7 @@ UNEVEN = np.array([0.125, 0.5, 0.0, 0.375])
 
 
 @BOTH
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(pair=nodes(), count=st.integers(1, 3))
 @example(pair=(UNEVEN, np.array([0.25, 0.0, 0.75])), count=3)
 @example(pair=(UNEVEN, UNEVEN), count=2)
@@ -222,7 +223,7 @@ def test_the_token_of_one_node_has_exactly_the_target_distribution(
 
 
 @BOTH
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(pair=nodes(most=4))
 def test_four_children_too(pair: tuple[Probs, Probs], replacement: bool) -> None:
     """More children than the distribution has tokens, mostly."""
@@ -232,7 +233,7 @@ def test_four_children_too(pair: tuple[Probs, Probs], replacement: bool) -> None
     assert stood == pytest.approx(acceptance_rate(target, distribution, 4, replacement=replacement), abs=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(distributions(), distributions(), st.booleans())
 def test_one_candidate_stands_by_one_minus_the_total_variation(target: Probs, distribution: Probs, replacement: bool) -> None:
     """Whichever of the two is longer."""
@@ -240,7 +241,7 @@ def test_one_candidate_stands_by_one_minus_the_total_variation(target: Probs, di
     assert rate == pytest.approx(1 - total_variation(target, distribution), abs=1e-12)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(pair=nodes(most=6), count=st.integers(2, 4))
 def test_without_replacement_is_never_worse(pair: tuple[Probs, Probs], count: int) -> None:
     """METHODS 2 says so, and it is why it is the default."""
@@ -252,7 +253,7 @@ def test_without_replacement_is_never_worse(pair: tuple[Probs, Probs], count: in
 
 
 @BOTH
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(pair=nodes(most=6), count=st.integers(1, 3))
 def test_another_child_never_hurts(pair: tuple[Probs, Probs], count: int, replacement: bool) -> None:
     target, distribution = pair
@@ -273,7 +274,7 @@ def test_a_case_by_hand() -> None:
 
 
 @BOTH
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(pair=nodes(), count=st.integers(1, 4), seed=st.integers(0, 100))
 def test_what_is_tested_stays_as_it_was(pair: tuple[Probs, Probs], count: int, seed: int, replacement: bool) -> None:
     """A target may be asked for again, and a distribution is a part of the tree."""

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams, SparseOptions, Truncation
@@ -27,6 +27,7 @@ from antiphon.methods.speculative.tslt import Sparsifier
 from antiphon.models.base import Model, spell
 from antiphon.vocabulary import common_vocabulary
 from support.data import real_prompts
+from support.examples import examples
 from support.random_distributions import distributions, large
 
 ROOM = 1e-12
@@ -64,7 +65,7 @@ def kept_slowly(distribution: Probs, keep: Truncation) -> list[int]:
     return chosen
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(distributions(), TRUNCATIONS)
 @example(np.full(8, 0.125), Truncation(top_k=3))
 @example(np.array([0.125, 0.25, 0.25, 0.25, 0.125]), Truncation(top_k=2))
@@ -81,7 +82,7 @@ def test_what_is_kept(distribution: Probs, keep: Truncation) -> None:
     np.testing.assert_allclose(found, wanted / wanted.sum(), rtol=1e-12)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(distributions(), st.floats(1e-6, 0.999))
 def test_no_smaller_set_has_the_mass(distribution: Probs, top_p: float) -> None:
     """Of the sets of one token less, the likeliest has the most mass, and it is not enough."""
@@ -97,7 +98,7 @@ def test_nothing_is_cut_off_a_distribution_that_has_no_more(keep: Truncation) ->
     np.testing.assert_array_equal(cut(distribution, keep), distribution)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(0, 1000), st.integers(1, 60), st.floats(0.05, 1.0))
 def test_truncating_the_logits_is_the_same(seed: int, top_k: int, temperature: float) -> None:
     """METHODS 2 truncates the logits, and the softmax comes after; here the distribution is truncated."""
@@ -112,7 +113,7 @@ def test_truncating_the_logits_is_the_same(seed: int, top_k: int, temperature: f
 # Theorem 1.
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(distributions(), distributions(), TRUNCATIONS)
 def test_one_candidate_stands_as_often_but_for_the_mass_that_was_cut_off(
     target: Probs, distribution: Probs, keep: Truncation
@@ -133,7 +134,7 @@ def test_the_bound_is_reached() -> None:
     assert beta(tail, distribution) - beta(tail, found) == pytest.approx(0.25)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(distributions(), distributions(), TRUNCATIONS, st.sampled_from([8, 16, 32]))
 def test_rounding_costs_no_more_than_it_moves(target: Probs, distribution: Probs, keep: Truncation, bits: int) -> None:
     kept = cut(distribution, keep)
@@ -142,7 +143,7 @@ def test_rounding_costs_no_more_than_it_moves(target: Probs, distribution: Probs
     assert abs(beta(target, sent) - beta(target, distribution)) <= sigma + total_variation(kept, sent) + ROOM
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(distributions(), distributions(), TRUNCATIONS)
 def test_what_an_answer_reports_bounds_what_it_lost(target: Probs, distribution: Probs, keep: Truncation) -> None:
     """The mass of the tokens that were not sent, also of those that rounding dropped, and a quarter of a step for the rest."""
@@ -200,7 +201,7 @@ def same_size(draw: st.DrawFn) -> tuple[Probs, Probs]:
     return target, draw(distributions(most=len(target)))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(same_size(), TRUNCATIONS, st.sampled_from([0, 8, 16]))
 def test_several_candidates_stand_as_often_but_for_the_bound(pair: tuple[Probs, Probs], keep: Truncation, bits: int) -> None:
     """j = 1, 2, 3, with and without rounding."""
@@ -211,7 +212,7 @@ def test_several_candidates_stand_as_often_but_for_the_bound(pair: tuple[Probs, 
     assert_theorem_2(target, distribution, sent, 3)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(seed=st.integers(0, 10_000), top_k=st.integers(1, 12), near=st.floats(0.0, 1.0))
 def test_the_bound_holds_where_it_is_not_idle(seed: int, top_k: int, near: float) -> None:
     """Distributions of a model's shape and a little mass cut off: the bound is below 1, so it says something."""
@@ -231,7 +232,7 @@ def test_the_factor_by_hand() -> None:
     assert factor([0.5, 0.25]) == pytest.approx(1 + 4 * 8 + 8)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(same_size(), st.integers(1, 3))
 def test_the_rate_of_several_is_made_of_these(pair: tuple[Probs, Probs], count: int) -> None:
     """Section 4.3: one stands unless all are rejected, one after the other."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.device.answer import Answer, Piece
@@ -11,6 +11,7 @@ from antiphon.device.text import TextStream
 from antiphon.methods.effects import Emit, Emitted, Kind
 from antiphon.models.toy import toy_vocabulary
 from antiphon.vocabulary import identity
+from support.examples import examples
 
 
 def streamed(chunks: Sequence[bytes], stop: Sequence[str] = ()) -> tuple[list[str], bool]:
@@ -93,7 +94,7 @@ def test_what_was_held_back_has_the_mark_of_its_last_token() -> None:
     assert nothing.end() == []
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     rounds=st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), max_size=6),
     stop=st.lists(st.sampled_from(["!", "lo", "l", "\ufffd", "o!h", "\u20ac", "\u20ace"]), max_size=2, unique=True),

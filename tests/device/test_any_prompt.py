@@ -104,6 +104,7 @@ DEVICES: dict[str, tuple[Callable[[], Model], bool, str]] = {
 }
 
 
+@pytest.mark.core(5)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("what", DEVICES)
 def test_what_a_device_cannot_do_costs_drafts_only(what: str, way: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -119,6 +120,7 @@ def test_what_a_device_cannot_do_costs_drafts_only(what: str, way: str, caplog: 
     assert all(message.startswith(f"antiphon: {sentence}") for message in messages)
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("spare", [0, 1, 2, 5, 40])
 def test_a_cloud_that_has_room_for_the_answer_alone_takes_the_prompt(way: str, spare: int) -> None:

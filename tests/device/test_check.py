@@ -110,6 +110,7 @@ NOISY = {
 }
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("name", NOISY)
 def test_noise_is_a_near_tie_whatever_decides(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     method, sampling, drafts, least = NOISY[name]
@@ -124,6 +125,7 @@ def test_noise_is_a_near_tie_whatever_decides(name: str, monkeypatch: pytest.Mon
         assert sampling.temperature > 0 or "top-k" not in one.sentence()
 
 
+@pytest.mark.medium
 def test_a_token_that_was_cut_off_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
     widen(monkeypatch)
     found = differing(findings(asking("coupled", SamplingParams(temperature=2.0, top_k=8)), 16))
@@ -132,6 +134,7 @@ def test_a_token_that_was_cut_off_is_told_as_that(monkeypatch: pytest.MonkeyPatc
     assert all("keep another set of tokens" in one.sentence() for one in flips)
 
 
+@pytest.mark.medium
 def test_noise_of_the_whole_history_is_a_near_tie(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits hang on the widths of all passes so far, rolled back or not: only the very passes give them again."""
     widths: dict[ToyContext, int] = {}
@@ -146,6 +149,7 @@ def test_noise_of_the_whole_history_is_a_near_tie(monkeypatch: pytest.MonkeyPatc
     assert {one.finding for one in found} == {Finding.NEAR_TIE}
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
 def test_tokens_that_the_model_rules_out_hide_no_noise_and_are_none(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def watch(_: ToyContext, logits: Logits, width: int) -> Logits:
@@ -166,6 +170,7 @@ def test_no_noise_no_difference() -> None:
 # --- faults
 
 
+@pytest.mark.medium
 def test_a_drafted_position_whose_logits_are_off_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Verifier.score
 
@@ -179,6 +184,7 @@ def test_a_drafted_position_whose_logits_are_off_is_a_fault(monkeypatch: pytest.
     assert {one.finding for one in found} == {Finding.FAULT}
 
 
+@pytest.mark.medium
 def test_a_node_whose_logits_are_off_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Verifier.score_tree
 
@@ -193,6 +199,7 @@ def test_a_node_whose_logits_are_off_is_a_fault(monkeypatch: pytest.MonkeyPatch)
     assert "the answer's own passes, made again, do not give its token" in found[0].sentence()
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
 def test_drafts_that_no_penalty_sees_are_a_fault(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def chain(self: Any, index: int) -> Probs:
@@ -210,6 +217,7 @@ def test_drafts_that_no_penalty_sees_are_a_fault(method: str, monkeypatch: pytes
     assert {one.finding for one in found} == {Finding.FAULT}
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
 def test_a_cloud_that_draws_its_own_noise_is_at_fault(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     half: Any = WITHOUT_DOCUMENTS[method].cloud
@@ -223,6 +231,7 @@ def test_a_cloud_that_draws_its_own_noise_is_at_fault(method: str, monkeypatch: 
         assert one.finding is Finding.FAULT
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 def test_a_cache_that_a_rollback_spoils_is_a_fault(noise: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The passes made again give the very same, but no reading without a rollback moves logits so far."""
@@ -286,6 +295,7 @@ def test_without_the_passes_noise_is_undecided_and_says_below_what(monkeypatch: 
         assert "undecided below 0.2 logits: the cloud has the passes of the answer no more" in one.sentence()
 
 
+@pytest.mark.medium
 def test_without_the_passes_a_fault_above_the_noise_is_still_one(monkeypatch: pytest.MonkeyPatch) -> None:
     widen(monkeypatch, shift=0.01)
     plain = Targets.probs
@@ -367,6 +377,7 @@ def test_a_short_continuation_is_read_in_full_width_too(
     assert linked(test) == [pytest.approx(SHIFT, abs=1e-3)] * 2
 
 
+@pytest.mark.medium
 def test_passes_of_many_answers_are_kept_until_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antiphon.cloud.records.RECORDED", 200)
 

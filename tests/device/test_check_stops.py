@@ -37,6 +37,7 @@ def stopped(ask: Ask, count: int, *, both: bool) -> list[Check]:
     return linked(test)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
 def test_a_near_tie_in_a_stop_string_is_one(method: str, both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,6 +48,7 @@ def test_a_near_tie_in_a_stop_string_is_one(method: str, both: bool, monkeypatch
     assert {one.finding for one in found} == {Finding.NEAR_TIE}
 
 
+@pytest.mark.medium
 def test_a_fault_in_a_stop_string_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Verifier.score
 

@@ -94,6 +94,7 @@ def sessions_bytes(result: Result, sessions: int) -> int:
     return (result.traffic.up.bits + result.traffic.setup.bits) // 8 - opened
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("method", ["concord", "concord-nosystem", "dragon", "drdg-tw", "drcg"])
 def test_every_byte_that_left_is_in_it(tmp_path: Path, method: str, temperature: float) -> None:

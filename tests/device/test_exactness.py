@@ -31,6 +31,7 @@ def exact_of(there: World, request: Request, told: Told | None = None) -> bool:
     return bool(figures["exact"])
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize(
     ("name", "given", "exact"),
     [
@@ -58,6 +59,7 @@ def test_a_lossy_option_makes_no_exact_answer(name: str, given: dict[str, Any], 
         assert exact_of(there, request, told) == exact
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("name", ["concord", "concord-nocomm"])
 def test_an_answer_all_of_which_evidence_reached_is_exact(name: str, temperature: float) -> None:

@@ -138,6 +138,7 @@ def require_counted(result: Result, counts: Counts) -> None:
 # Drafts that stood, of drafts that were tested.
 
 
+@pytest.mark.core(8)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", [*CHAINS, *TREES])
 def test_accepted_are_the_drafts_that_are_the_answer_s_tokens(name: str, seed: int) -> None:
@@ -145,6 +146,7 @@ def test_accepted_are_the_drafts_that_are_the_answer_s_tokens(name: str, seed: i
     require_counted(result, counts)
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("options", [{"draft_length": 0}, {"ahead": 0}, {"ahead": 8, "draft_length": 1}])
 def test_drafts_in_flight_count(options: dict[str, Any]) -> None:
     """Those that the cloud had not seen when it made their token: without drafts ahead there are none."""
@@ -156,6 +158,7 @@ def test_drafts_in_flight_count(options: dict[str, Any]) -> None:
     assert (gained > 0) == (options.get("ahead") != 0)
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("options", [REPLACEMENT, {"expansion": "1,1,1"}, {"expansion": "4"}])
 def test_siblings_are_counted_one_by_one_and_as_sets(options: dict[str, Any]) -> None:
     """A child that was drawn twice is one draft; where nobody has siblings both rates are one."""
@@ -167,6 +170,7 @@ def test_siblings_are_counted_one_by_one_and_as_sets(options: dict[str, Any]) ->
         assert (figures["sibling_acceptance_rate"] == figures["acceptance_rate"]) == alone
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("name", ["dssd", "xcosd-e", "coupled", "tslt-tree", "u-hlm"])
 def test_rates_of_an_answer_that_went_on_after_a_cut(name: str) -> None:
     """A round that was cut brought nothing yet: it counts when its verdict comes."""
@@ -192,6 +196,7 @@ def test_a_method_without_drafts_has_no_rate() -> None:
 # A stop string: figures are of what is shown.
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("name", ["cloud", *CHAINS, *LOSSY, *TREES])
 def test_figures_of_a_stopped_answer_are_of_what_is_shown(name: str) -> None:
     async def test(device: Device, connection: Connection, network: Network) -> list[Result]:

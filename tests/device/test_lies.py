@@ -105,6 +105,7 @@ def bomb(tokens: int, size: int) -> tuple[bytes, bytes]:
     return zlib.compress(raw, 9), hashlib.sha256(raw).digest()[:16]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("tokens", "size"), [(2**22, 26), (MAX_TOKENS, 40), (2, 60_000), (MAX_TOKENS, 26)])
 def test_a_vocabulary_takes_no_more_memory_than_a_real_one_may(tokens: int, size: int, tmp_path: Path) -> None:
     """Peak memory of a process that unpacks it: 1.2 GB before, for the first."""

@@ -233,6 +233,7 @@ def test_drcg_reads_the_documents_of_both_on_the_device() -> None:
         assert told.numbers != answer(there, question("crcg", tokens=12)).numbers
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
 def test_drdg_sw_mixes_two_whole_answers_once(temperature: float) -> None:
     """Position by position, each end behind its own tokens; one whose answer is over says nothing but that."""

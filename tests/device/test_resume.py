@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.cloud.service import Cloud
@@ -33,6 +33,7 @@ from antiphon.wire.packing import Reader
 from antiphon.wire.session import Traffic, TrafficCounter
 from antiphon_lab.links.virtual_time import VirtualWorker
 from support.broken_links import Cut, End, Network, boundaries, broken, random_delay, verify_cost
+from support.examples import examples
 from support.links import linked, raw_session, request
 
 TOYS = named_toy("toy-device"), named_toy("toy-cloud")
@@ -88,6 +89,7 @@ def assert_cut_anywhere(what: Request, **link: Any) -> Counter[int]:
 # One cut, anywhere.
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("name", WITH_CLOUD)
 def test_a_cut_at_every_boundary(name: str) -> None:
     """Only where the last token had come already is there nothing left to go on with."""
@@ -96,6 +98,7 @@ def test_a_cut_at_every_boundary(name: str) -> None:
     assert resumed[1] > 3 * resumed[0]
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("name", WITH_CLOUD)
 def test_a_cloud_that_stops_says_goodbye_at_any_time(name: str) -> None:
     """Also while the device drafts, and would send what nobody may send any more."""
@@ -105,6 +108,7 @@ def test_a_cloud_that_stops_says_goodbye_at_any_time(name: str) -> None:
         assert_same(written(what, (number, "goodbye"))[0], whole)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", ["coupled", "coupled-tree"])
 def test_coupled_answers_stay_those_of_cloud(name: str) -> None:
     """Also with automatic lengths, which another clock would choose otherwise."""
@@ -129,6 +133,7 @@ def test_a_cut_at_every_boundary_of_longer_answers(name: str, sampling: Sampling
     assert_cut_anywhere(replace(asked(name, tokens=20, seed=2), sampling=sampling))
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("name", ["dsd", "dssd", "xcosd", "xcosd-e", "tslt", "gr", "tr"])
 def test_with_automatic_lengths_the_answer_is_complete(name: str) -> None:
     """The lengths hang on the clock, so the tokens may be others; at temperature 0 they may not (but for `tr`, a draw)."""
@@ -155,6 +160,7 @@ class Timeless(Auto):
         self.fallen += next is not None and not follows
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("name", ["dsd", "dssd", "xcosd", "xcosd-e", "tslt", "coupled"])
 def test_automatic_lengths_go_on_with_what_they_learned(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The very text, at every boundary: a round that was cut is done again, and the later ones are as they would have been."""
@@ -170,6 +176,7 @@ def test_automatic_lengths_go_on_with_what_they_learned(name: str, monkeypatch: 
         assert resumed > 5
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("name", RATIO)
 def test_the_very_text_with_default_options(name: str) -> None:
     """Also where the cloud chooses how many candidates come, and where candidates are dearer than a distribution or not."""
@@ -208,6 +215,7 @@ def sent(network: Network) -> list[list[m.Draft]]:
     return sessions
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("name", ["dsd", "tslt", "tslt-tree"])
 def test_a_round_without_a_verdict_is_sent_again_bit_by_bit(name: str) -> None:
     """With the real automatic lengths, on a link that has become slower since."""
@@ -244,6 +252,7 @@ def test_a_device_without_a_model_goes_on_too() -> None:
 # More than one cut.
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize("name", ["cloud", "coupled", "coupled-tree", "dssd", "xcosd-e", "u-hlm"])
 @pytest.mark.parametrize("every", [HANDSHAKE + 13, HANDSHAKE + 20])
 def test_cuts_again_and_again(name: str, every: int) -> None:
@@ -257,6 +266,7 @@ def test_cuts_again_and_again(name: str, every: int) -> None:
     assert network.dials == 1 + result.answer.resumed
 
 
+@pytest.mark.core(6)
 @pytest.mark.parametrize("later", range(1, HANDSHAKE + 3))
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_cut_while_the_connection_is_made_anew(later: int, when: str) -> None:
@@ -269,7 +279,7 @@ def test_a_cut_while_the_connection_is_made_anew(later: int, when: str) -> None:
     assert result.answer.resumed == (1 if later < HANDSHAKE or (later, when) == (HANDSHAKE, "before") else 2)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     name=st.sampled_from(WITH_CLOUD),
     cuts=st.lists(st.tuples(st.integers(1, 60), st.sampled_from(["before", "after"])), max_size=6),
@@ -309,6 +319,7 @@ def with_a_stop(name: str) -> tuple[Request, Result]:
     return what, written(what)[0]
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("name", ["cloud", "coupled", "dssd", "coupled-tree"])
 def test_a_stop_string_ends_an_answer_that_was_cut(name: str) -> None:
     what, whole = with_a_stop(name)
@@ -323,6 +334,7 @@ def owing(network: Network) -> int | None:
     return len(sent) - 2 if owes else None
 
 
+@pytest.mark.medium
 def test_what_was_held_back_is_shown_where_only_the_end_is_lost() -> None:
     """The text's end could begin a stop string, and the device owes the end, which it drew itself, when the link goes."""
     soon = SamplingParams(temperature=1.0, logit_bias=((TOYS[1].vocabulary.end, 6.0),))
@@ -628,6 +640,7 @@ def total(traffic: TrafficCounter) -> tuple[int, int]:
     return sum(part.frames for part in parts), sum(part.bits for part in parts) // 8
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("name", ["cloud", "coupled", "dssd", "xcosd-e", "u-hlm"])
 def test_the_traffic_is_the_sum_of_all_sessions(name: str) -> None:
     _, network = written(asked(name))
@@ -656,6 +669,7 @@ def test_what_the_cloud_did_is_not_known_where_a_session_was_lost(name: str) -> 
 PAIRS = [("dssd", "coupled"), ("cloud", "xcosd-e"), ("coupled", "coupled-tree")]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("names", PAIRS, ids="-".join)
 def test_two_answers_at_once_on_a_link_that_is_cut(names: tuple[str, str], step: int) -> None:

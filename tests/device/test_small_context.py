@@ -41,6 +41,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return messages
 
 
+@pytest.mark.core(5)
 @pytest.mark.parametrize("room", [1, 6, 12])
 @pytest.mark.parametrize("name", DRAFTING)
 def test_it_says_so_once(name: str, room: int, caplog: pytest.LogCaptureFixture) -> None:
@@ -54,6 +55,7 @@ def test_it_says_so_once(name: str, room: int, caplog: pytest.LogCaptureFixture)
         assert result.tokens == TOKENS or result.finish_reason == "end"
 
 
+@pytest.mark.core(6)
 @pytest.mark.parametrize("name", DRAFTING)
 def test_with_room_it_says_nothing(name: str, caplog: pytest.LogCaptureFixture) -> None:
     answered(asked(name), 4096)

@@ -22,6 +22,7 @@ from support.links import linked, request, toy_cloud, toy_device
 DRAFTING = ["dsd", "dssd"]
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("method", DRAFTING)
 @pytest.mark.parametrize("draft_length", [1, 3, 6])
 def test_greedy_answers_are_the_clouds_own(method: str, draft_length: int) -> None:
@@ -72,6 +73,7 @@ def test_a_stop_string_ends_the_answer(method: str) -> None:
     assert stopped.token_ids == whole.token_ids[: stopped.tokens]
 
 
+@pytest.mark.medium
 def test_many_devices_at_once_each_get_their_own_answer() -> None:
     async def one(url: str, method: str, seed: int) -> tuple[int, ...]:
         async with toy_device(url) as (device, connection):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
@@ -23,6 +23,7 @@ from antiphon.methods.verifier import Verifier
 from antiphon.models.base import Context, Stop, spell
 from antiphon.models.toy import ToyModel
 from antiphon.vocabulary import CommonVocabulary, common_vocabulary
+from support.examples import examples
 
 DEVICE = [b"b", b"", b"a", b"c"]
 CLOUD = [b"ab", b"a", b"", b"c", b"b", b"cab"]
@@ -236,7 +237,7 @@ def walked(nodes: list[int], parents: list[int], node: int) -> list[int]:
     return found[::-1]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(SEEDS, st.integers(1, 12), st.booleans())
 def test_any_rounds_read_what_is_new_and_nothing_else(seed: int, count: int, prefilled: bool) -> None:
     random = np.random.default_rng(seed)
@@ -285,7 +286,7 @@ def random_tree(random: np.random.Generator, size: int) -> TokenTree:
     return tree
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SEEDS)
 def test_the_verifier_sees_what_was_committed(seed: int) -> None:
     random, numbers = np.random.default_rng(seed), common()
@@ -366,7 +367,7 @@ def chain(drafter: Drafter, most: int, position: int, chance: PhiloxChance, numb
     return drafts
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SEEDS)
 def test_the_drafter_sees_what_was_committed(seed: int) -> None:
     """Committed tokens of the cloud alone are spelled in several of the device's."""

@@ -97,6 +97,7 @@ def error(
 PAIRS = {"shared": (SHARED, SHARED, 3), "different": (SMALL, LARGE, 9)}
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize("spite", ["rejections", "odd", "even"])
 @pytest.mark.parametrize("length", [2, 0], ids=["fixed", "auto"])
 @pytest.mark.parametrize("pieces", PAIRS.values(), ids=PAIRS)
@@ -151,6 +152,7 @@ def swaying(self: CandidateCount, floor: float, failed: int, bits: float) -> tup
 AUTOMATIC = {"candidates": 0, "iterations": 3, "draft_length": 1}
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("spite", ["rejections", "supplements", "odd", "even"])
 def test_candidates_and_the_fall_back_are_chosen_as_before(spite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With automatic numbers; by a rule that an estimate begun anew would sway, and by the real one."""
@@ -174,6 +176,7 @@ def forgetting(name: str, what: str) -> Method:
     return replace(right, device=device)
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("name", ["dsd", "tslt", "dssd", "xcosd"])
 def test_a_round_that_is_divided_anew_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antiphon.methods.speculative.draft_length.Auto", Capricious)
@@ -181,6 +184,7 @@ def test_a_round_that_is_divided_anew_is_seen(name: str, monkeypatch: pytest.Mon
     assert max(error(name, Pair(SHARED, SHARED, seed=3), spite, 4, draft_length=0) for spite in ("rejections", "odd")) > 1e-3
 
 
+@pytest.mark.medium
 def test_lengths_that_are_learned_anew_with_every_link_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the releases before: with the real rule, one round more or less of experience is another length."""
     right = WITHOUT_DOCUMENTS["dssd"]

@@ -165,6 +165,7 @@ def shared(records: list[Record]) -> set[str]:
     return found | {f"role {role.name} on both ends" for role in roles[0] & roles[1]}
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize(("name", "given"), STREAMS.values(), ids=STREAMS)
 def test_no_number_is_drawn_twice(name: str, given: dict[str, object]) -> None:
     """By no end, for no role, at no place; what was drawn beyond the tokens of a round included."""
@@ -261,6 +262,7 @@ def faulty(device: Mapping[Role, Role] | None = None, cloud: Mapping[Role, Role]
 LAWS = {name: {**STREAMS, **RACES}[name] for name in ("dsd", "tslt-tree", "dssd", "xcosd", "xcosd-e", "dragon", "concord")}
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("name", "given"),
     [
@@ -301,6 +303,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize(
     ("name", "given", "ends", "models"),
     [

@@ -44,6 +44,7 @@ def test_a_finished_answer_takes_no_more() -> None:
             transcript.commit(3)
 
 
+@pytest.mark.core(16)
 @pytest.mark.parametrize("pieces", [(SHARED, SHARED), (SMALL, LARGE)], ids=["shared", "different"])
 @pytest.mark.parametrize("name", [name for name, method in WITHOUT_DOCUMENTS.items() if method.cloud is not None])
 def test_both_halves_of_every_method_know_why(name: str, pieces: tuple) -> None:

@@ -67,6 +67,7 @@ def spoilt(name: str, which: str, after: int) -> type:
     return Spoilt
 
 
+@pytest.mark.core(17)
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("after", [0, 3])
 @pytest.mark.parametrize("which", ["all", "draft"])
@@ -118,6 +119,7 @@ class OftenLate(Late):
     unanswered = range(0, 100, 2)
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("half", [Late, OftenLate])
 @pytest.mark.parametrize("realign", ["soft", "hard"])
 @pytest.mark.parametrize("clouds", [1, 2])
@@ -149,6 +151,7 @@ class HeldBack(MixtureCloud):
             yield effect
 
 
+@pytest.mark.medium
 def test_a_reply_to_a_question_that_is_no_longer_open_is_not_taken(losses: list[str]) -> None:
     for seed in range(20):
         there = world(seed, masses=(0.5, 1.0), agree=0.9, halves={0: {"concord": HeldBack}})
@@ -257,6 +260,7 @@ def rounded(name: str, pair: Pair) -> Quantise:
     return quantise_lumped(pair.common.size, ratios_of(32)) if name.startswith("xcosd") else exactly
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("pieces", [(SHARED, SHARED), (SMALL, LARGE)], ids=["shared", "different"])
 @pytest.mark.parametrize("name", ["dsd", "tslt", "dssd", "xcosd", "xcosd-e", "coupled"])
 def test_what_follows_an_accepted_end_is_dropped(name: str, pieces: tuple[Any, Any]) -> None:
@@ -297,6 +301,7 @@ def blind_pair(kind: type[ToyModel]) -> Pair:
     return pair
 
 
+@pytest.mark.core(15)
 @pytest.mark.parametrize(
     "sampling", [PLAIN, SamplingParams(temperature=0.0), SamplingParams(temperature=0.8, top_k=2)], ids=str
 )
@@ -312,6 +317,7 @@ def test_a_device_without_a_finite_logit_costs_acceptance_only(
     assert distance(distribution, target_distribution(pair, sampling, 2, rounded(name, pair))) < 1e-12
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", ["u-hlm", "cu-hlm", "gr", "tr"])
 def test_the_lossy_ones_go_on_too(name: str) -> None:
     pair, method = blind_pair(AlwaysBlind), WITHOUT_DOCUMENTS[name]
@@ -368,6 +374,7 @@ def test_readings_of_other_positions_than_were_asked_for_are_refused(shares: tup
         asking.send(replace_fields(SEEN, shares=shares))
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("name", ["dssd", "xcosd", "xcosd-e"])
 def test_drafts_behind_the_last_token_of_an_answer_are_refused(name: str) -> None:
     """The token that the device drew is the last one, and it comes with drafts."""

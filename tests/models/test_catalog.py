@@ -177,6 +177,7 @@ def test_an_ill_formed_repository_is_a_sentence() -> None:
     assert "could not be fetched" in refusal("hf:a b/c/d.gguf")
 
 
+@pytest.mark.medium
 def test_without_a_network_the_hub_fails_quickly_and_says_so(tmp_path: Path) -> None:
     code = "from antiphon.models import load; from antiphon.config import ModelConfig; load(ModelConfig('hf:a/b/c.gguf'))"
     start = time.monotonic()
@@ -237,6 +238,7 @@ def test_offline_mode_asks_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert refusal(NAME) == OFFLINE
 
 
+@pytest.mark.medium
 def test_a_file_that_was_fetched_before_needs_no_hub(tmp_path: Path) -> None:
     folder = tmp_path / "hub" / "models--o--r"
     (folder / "refs").mkdir(parents=True)

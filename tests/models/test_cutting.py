@@ -7,12 +7,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from antiphon.models.base import REPLACEMENT, Model, spell
 from antiphon.models.cutting import MOST, Cuts
 from antiphon.models.toy import ToyModel, toy_pieces
+from support.examples import examples
 from support.tinymodel import load_tiny
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -63,7 +64,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS, min_size=200, max_size=500).map("".join), st.sampled_from(list(RULES)), st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_what_is_cut_where_it_may_be_gives_the_tokens_of_the_whole(text: str, rule: str, seed: int) -> None:
     tokenize = trained(RULES[rule], text, seed)
     cuts = Cuts([piece.encode() for piece in tokenize.pieces])

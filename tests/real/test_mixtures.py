@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from antiphon.core.distributions import Logits
@@ -16,6 +16,7 @@ from antiphon.models.base import Model
 from antiphon_lab.ends.remembering_model import RememberingModel
 from methods.mixture.test_mixing import OPTIONS, WAITING
 from support.data import DATA
+from support.examples import examples
 from support.mixtures import End, Shelf, World, answer, dense_answer, question, require_true
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
@@ -65,12 +66,12 @@ def world(reader: RealReader, place: int, clouds: int, masses: tuple[float, ...]
     return World(ends[0], ends[1:], links=[link], draft_s=0.0285, verify_s=0.0285), prompt
 
 
-CALM = {"deadline": None, "phases": (Phase.generate,), "suppress_health_check": list(HealthCheck)}
+CALM = {"phases": (Phase.generate,), "suppress_health_check": list(HealthCheck)}
 """Nothing is shrunk: an example takes a second."""
 FAST = "rtt=50ms,up=100Mbit,down=100Mbit,jitter=5ms,handshakes=0"
 
 
-@settings(max_examples=12, **CALM)  # type: ignore[arg-type]
+@examples(12, **CALM)  # type: ignore[arg-type]
 @given(st.data())
 def test_every_consulted_step_is_dense(reader: RealReader, data: st.DataObject) -> None:
     """Methods, options, temperatures, one or two clouds, weights and links at random."""

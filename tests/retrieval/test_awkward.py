@@ -137,6 +137,7 @@ def test_a_file_that_takes_too_long_is_ended_and_the_next_is_read(folder: Path, 
         assert list(reader.read(folder / "a.docx", Reading()))
 
 
+@pytest.mark.medium
 def test_a_file_that_needs_too_much_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("resource")
     (folder / "large.html").write_text("<p>x" * 3_000_000)

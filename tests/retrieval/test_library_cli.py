@@ -157,6 +157,7 @@ def test_what_is_left_out_and_what_is_told(terminal: Terminal, documents: Path) 
     assert "row 2 has 'body', but it is no text" in terminal.error
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("name", ["two\nlines.txt", "title\x1b]0;x\x07.txt", "a\tb.txt", "\u202efdp.txt"])
 def test_names_and_texts_that_would_steer_a_terminal(terminal: Terminal, documents: Path, name: str) -> None:
     (documents / name).write_text("An otter \x1b[2J swims.\u2028 \x9b31m")

@@ -15,18 +15,22 @@ from antiphon_lab.workloads.languages import understood
 from retrieval.contract import keys
 from retrieval.samples import passage, source
 
-LETTERS = [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)).startswith("L")]
 TAKER = Words()
+
+
+def letters() -> list[str]:
+    return [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)).startswith("L")]
 
 
 def words(text: str) -> list[str]:
     return [TAKER.names[number] for number in TAKER.of([text]).numbers]
 
 
+@pytest.mark.medium
 def test_for_every_letter_a_text_is_found_by_its_own_words() -> None:
     """Alone and within a word, in composed and decomposed form: what is asked for is what is indexed."""
     missed = []
-    for letter in LETTERS:
+    for letter in letters():
         for text in (letter, f"ab{letter}ba", f"{letter}yz"):
             found = runs(text)
             forms = [runs(unicodedata.normalize(form, text)) for form in ("NFC", "NFD")]
@@ -37,7 +41,8 @@ def test_for_every_letter_a_text_is_found_by_its_own_words() -> None:
 
 @pytest.mark.slow
 def test_for_letters_of_all_scripts_the_index_finds_it(tmp_path: Path) -> None:
-    some = LETTERS[::97] + [letter for letter in LETTERS if letter in "İıßſǅΐᾳक़ড়שׁאَ한ｶﾞﬁ々ー"]
+    every = letters()
+    some = every[::97] + [letter for letter in every if letter in "İıßſǅΐᾳक़ড়שׁאَ한ｶﾞﬁ々ー"]
     texts = {str(number): f"qz{letter}zq {letter}" for number, letter in enumerate(some)}
     with SqliteIndex(tmp_path / "library", create=True) as index:
         index.put(source("a"), [passage(text, key=key) for key, text in texts.items()])

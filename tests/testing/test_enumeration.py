@@ -5,11 +5,12 @@ from itertools import count
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.chance import Chance, Place, Role, Stream
 from antiphon.testing.enumeration import output_distribution
+from support.examples import examples
 
 PLACES = count()
 
@@ -128,7 +129,7 @@ Tree = int | list[tuple[int, "Tree"]]
 TREES = st.recursive(st.integers(0, 3), lambda node: st.lists(st.tuples(st.integers(1, 4), node), min_size=1, max_size=3))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(TREES)
 def test_the_distribution_of_a_random_tree(tree: Tree) -> None:
     """A tree of weighted choices: its distribution by plain recursion, and by running it."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon.config import MAX_CANDIDATES
@@ -12,6 +12,7 @@ from antiphon.errors import ProtocolError
 from antiphon.vocabulary import CommonVocabulary, bits_for
 from antiphon.wire.candidates import COUNT_BITS, Candidate, CandidateCodec
 from antiphon.wire.packing import Reader, Writer
+from support.examples import examples
 
 
 def vocabulary(size: int, target_size: int) -> CommonVocabulary:
@@ -74,7 +75,7 @@ def read(payload: bytes, rejected: int = 0, common: CommonVocabulary = SMALL, bi
     return candidates
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(offers(), st.integers(0, 9))
 def test_what_a_cloud_draws_is_read_again(offer: tuple, before: int) -> None:
     """In its order, each with its own rounding, from whatever bit on; what follows is left to others."""
@@ -90,7 +91,7 @@ def test_what_a_cloud_draws_is_read_again(offer: tuple, before: int) -> None:
     reader.finish()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(offers(), st.integers(0, 3))
 def test_as_the_paper_draws_them_they_are_read_again(offer: tuple, outside: int) -> None:
     """The rejected draft among them, and more behind one outside the common vocabulary, also twice."""
@@ -104,7 +105,7 @@ def test_as_the_paper_draws_them_they_are_read_again(offer: tuple, outside: int)
     reader.finish()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(offers())
 def test_candidates_take_as_few_bits_as_they_can(offer: tuple) -> None:
     common, bits, _, candidates = offer
@@ -141,7 +142,7 @@ def test_the_same_token_twice_may_be_rounded_either_way() -> None:
     assert [Candidate(1, 50, up).units for up in (False, True)] == [50, 51]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(offers())
 def test_every_truncation_is_refused(offer: tuple) -> None:
     common, bits, rejected, candidates = offer
@@ -211,7 +212,7 @@ def test_the_largest_and_the_smallest_probability_are_fine() -> None:
     assert read(written(candidates, SMALL, 16)) == candidates
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(VOCABULARIES, PRECISIONS, st.binary(max_size=40), st.data())
 @example(SMALL, 16, b"\xff" * 40, None)
 @example(SMALL, 16, b"\x00", None)

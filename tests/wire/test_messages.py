@@ -5,13 +5,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import inspect
 
 from antiphon.config import Limits, SamplingParams
 from antiphon.errors import ProtocolError
 from antiphon.wire import messages as m
+from support.examples import examples
 from wire.message_samples import KINDS, TAGS, fields_of, frame_of, plain, refused, sample
 
 FLOATS = st.floats(allow_nan=False)
@@ -102,13 +103,13 @@ def test_a_frame_is_the_session_and_the_tagged_fields(kind: type) -> None:
     assert len(values) == len(fields_of(kind))
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(ENVELOPES)
 def test_what_is_encoded_is_decoded(envelope: m.Envelope) -> None:
     assert m.decode(m.encode(envelope)) == envelope
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(st.binary(max_size=80))
 @example(b"")
 @example(b"\x91" * 100_000)
@@ -145,7 +146,7 @@ def mutated(draw: st.DrawFn) -> bytes:
     return bytes(frame)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(mutated())
 def test_a_changed_frame_is_a_message_or_a_protocol_error(frame: bytes) -> None:
     decoded_or_refused(frame)

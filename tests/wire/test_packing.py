@@ -5,12 +5,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon.core.distributions import one_hot
 from antiphon.core.rounding import Ratios, quantise_ratios
 from antiphon.wire.packing import Reader, Writer, distribution_bits
+from support.examples import examples
 from support.random_distributions import large
 from wire.packed import (
     BOTH,
@@ -29,7 +30,7 @@ from wire.packed import (
 )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(ITEMS)
 @example([])
 @example([Number(0, 0), Number(1, 1), Distribution(one_hot(1, 3), FLOAT), Number(0, 0)])
@@ -37,7 +38,7 @@ def test_what_is_written_is_read_again(items: list[Item]) -> None:
     read(items, written(items))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(numbers(), max_size=12))
 def test_numbers_take_as_few_bits_as_they_say(items: list[Number]) -> None:
     """The whole payload is one number in base 2, the first item lowest, rounded up to bytes."""
@@ -97,7 +98,7 @@ def test_the_smaller_of_dense_and_sparse_is_sent(size: int, ratios: Ratios) -> N
 
 
 @given(distributions())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_bits_of_a_distribution_are_those_that_are_written(distribution: Distribution) -> None:
     payload = written([distribution])
     assert 0 <= 8 * len(payload) - distribution_bits(distribution.probs, distribution.ratios) < 8

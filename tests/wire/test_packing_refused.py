@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.distributions import Probs, one_hot
 from antiphon.core.rounding import Ratios
 from antiphon.errors import ProtocolError
 from antiphon.wire.packing import Reader, Writer
+from support.examples import examples
 from wire.packed import BOTH, FLOAT, ITEMS, LOG, Distribution, Fixed, Item, Number, Scalar, bits_of, read, refused, written
 
 
@@ -77,7 +78,7 @@ def test_a_sparse_distribution_of_the_only_token(ratios: Ratios) -> None:
     reader.finish()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(ITEMS)
 def test_every_truncation_is_refused(items: list[Item]) -> None:
     payload = written(items)
@@ -86,7 +87,7 @@ def test_every_truncation_is_refused(items: list[Item]) -> None:
             read(items, payload[:size])
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(ITEMS, st.binary(min_size=1, max_size=9))
 def test_bytes_left_over_are_refused(items: list[Item], more: bytes) -> None:
     assert "longer" in refused(lambda: read(items, written(items) + more))
@@ -138,7 +139,7 @@ def test_sums_that_are_not_one(bits: int, counts: tuple[int, ...]) -> None:
     refused(lambda: Reader(payload).probabilities(3, bits, "the probabilities of draft 1"), "bad-probability")
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.binary(max_size=24), ITEMS)
 def test_any_bytes_read_as_anything(payload: bytes, items: list[Item]) -> None:
     """Nothing but values in range, or a ProtocolError."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon.core.mixture.consult import AskAll, AskChunk, AskScores, Question
@@ -13,6 +13,7 @@ from antiphon.core.mixture.scores import ZERO, Report
 from antiphon.errors import ProtocolError
 from antiphon.vocabulary import bits_for
 from antiphon.wire.scores import COUNT_BITS, ScoreCodec
+from support.examples import examples
 
 SIZES = st.sampled_from([1, 2, 3, 5, 100, 272, 49_152, 262_144])
 CODES = st.one_of(st.integers(0, ZERO), st.sampled_from([0, ZERO]))
@@ -50,7 +51,7 @@ def refused(read: Callable[[], Any]) -> ProtocolError:
     return caught.value
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(reports())
 @example((5, Report({}, 0)))
 @example((1, Report({0: ZERO}, ZERO)))
@@ -64,7 +65,7 @@ def test_a_report_comes_back_in_its_order(case: tuple[int, Report]) -> None:
     assert len(payload) == -(-bits // 8)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(questions())
 def test_a_question_comes_back(case: tuple[int, Question]) -> None:
     size, question = case
@@ -72,7 +73,7 @@ def test_a_question_comes_back(case: tuple[int, Question]) -> None:
     assert codec(size).read_question(payload) == question
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(SIZES.filter(lambda size: size < 50_000), st.data())
 def test_all_scores_come_back(size: int, data: st.DataObject) -> None:
     codes = np.random.Generator(np.random.PCG64(size)).integers(0, ZERO + 1, size).astype("<u2")
@@ -83,7 +84,7 @@ def test_all_scores_come_back(size: int, data: st.DataObject) -> None:
     assert len(payload) == 2 * size + -(-(1 + (0 if draft is None else bits_for(size))) // 8)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SIZES.filter(lambda size: size >= 100), st.data())
 def test_of_all_scores_those_that_are_zero_cost_nothing_where_most_are(size: int, data: st.DataObject) -> None:
     support = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=30, unique=True))
@@ -96,7 +97,7 @@ def test_of_all_scores_those_that_are_zero_cost_nothing_where_most_are(size: int
     assert len(payload) == min(-(-(1 + bits * (1 + len(support))) // 8) + 2 * len(support), 1 + 2 * size)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SIZES.flatmap(lambda size: st.tuples(st.just(size), tokens(size))))
 def test_tokens_come_back(case: tuple[int, list[int]]) -> None:
     size, numbers = case
@@ -115,7 +116,7 @@ READERS: list[Callable[[ScoreCodec, bytes], Any]] = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.binary(max_size=60), SIZES, st.sampled_from(READERS))
 @example(b"", 5, READERS[0])
 @example(b"\xff" * 60, 5, READERS[0])
@@ -127,7 +128,7 @@ def test_any_bytes_are_read_or_refused(payload: bytes, size: int, read: Callable
         return
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(reports(), st.data())
 def test_a_report_cut_short_or_lengthened_is_refused(case: tuple[int, Report], data: st.DataObject) -> None:
     size, report = case

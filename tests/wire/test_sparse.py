@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.distributions import Probs, one_hot, truncated
@@ -13,12 +13,13 @@ from antiphon.errors import UsageError
 from antiphon.vocabulary import bits_for
 from antiphon.wire.packing import Reader, Writer
 from antiphon.wire.sparse import form_of
+from support.examples import examples
 from support.random_distributions import large
 from wire.sparse_samples import EACH, FORMS, SIZE, codec, like_a_model, ramp, read, some_distributions, written
 
 
 @EACH
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data(), size=st.sampled_from([2, 3, 17, 128, 300, 5000]), before=st.integers(0, 9))
 def test_distributions_are_read_as_they_were_sampled(data: st.DataObject, size: int, before: int, form: str, bits: int) -> None:
     """To the last bit, for the two ends must compute the same residual; behind whatever stands before them."""
@@ -63,6 +64,7 @@ def test_no_distributions_are_no_bytes() -> None:
         assert read(b"", 0, form, bits) == []
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize(
     ("gap", "size"), [(0, 1), (127, 1), (128, 2), (255, 2), (16383, 2), (16384, 3), (2**21 - 1, 3), (2**21, 4), (4_000_000, 4)]
 )
@@ -83,7 +85,7 @@ def sizes_of_varints(distribution: Probs) -> int:
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32])
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data(), size=st.sampled_from([2, 128, 300, 40_000]))
 def test_delta_and_plain_take_what_they_say(data: st.DataObject, size: int, bits: int) -> None:
     """A count; varints, or numbers in full; codes. Each probs begins on a byte boundary, for the one before ends with codes."""

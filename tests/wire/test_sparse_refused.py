@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from antiphon.core.distributions import truncated
 from antiphon.core.rounding import quantise_ratios, ratios_of
 from antiphon.errors import ProtocolError
 from antiphon.wire.packing import Writer
+from support.examples import examples
 from wire.sparse_samples import EACH, SIZE, like_a_model, ramp, read, some_distributions, written
 
 
@@ -122,7 +123,7 @@ def assert_refused(payload: bytes, count: int, form: str, bits: int, size: int) 
 
 
 @EACH
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(data=st.data())
 def test_every_truncation_is_refused(data: st.DataObject, form: str, bits: int) -> None:
     distributions = data.draw(some_distributions(bits, 40, most=2))
@@ -132,7 +133,7 @@ def test_every_truncation_is_refused(data: st.DataObject, form: str, bits: int) 
 
 
 @EACH
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(data=st.data(), more=st.binary(min_size=1, max_size=9))
 def test_what_is_left_over_is_refused(data: st.DataObject, more: bytes, form: str, bits: int) -> None:
     distributions = data.draw(some_distributions(bits, 40))
@@ -140,7 +141,7 @@ def test_what_is_left_over_is_refused(data: st.DataObject, more: bytes, form: st
 
 
 @EACH
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(data=st.data(), by=st.sampled_from([-1, 1]))
 def test_another_number_of_distributions_is_refused(data: st.DataObject, by: int, form: str, bits: int) -> None:
     distributions = data.draw(some_distributions(bits, 40))
@@ -162,7 +163,7 @@ def test_an_altered_byte_is_seen_or_is_another_distribution(form: str, bits: int
 
 
 @EACH
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     payload=st.one_of(st.binary(max_size=64), st.binary(max_size=16).map(lambda data: data * 4)),
     count=st.integers(0, 3),

@@ -68,6 +68,7 @@ def answer(
     return tuple(committed)
 
 
+@pytest.mark.core(4)
 @pytest.mark.parametrize("weights", [(0.5, 0.5), (0.8, 0.2), (0.1, 0.9), (1.0, 0.0), (0.0, 1.0)])
 @pytest.mark.parametrize(("size", "ahead", "sharpness"), [(3, 1, 1.0), (4, 1, 3.0), (2, 2, 1.0), (2, 3, 3.0)])
 def test_the_joint_distribution_of_two_tokens_is_the_mixtures(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from antiphon.core.mixture.certificate import Certificate
@@ -23,6 +23,7 @@ from antiphon.core.mixture.scores import SCORES, SUMS, ZERO, Codes, Report, Step
 from antiphon.core.mixture.weights import dense_token, weights_of
 from antiphon.core.noise import Noise
 from antiphon.errors import UsageError
+from support.examples import examples
 
 STYLES = ("ties", "near", "spread", "sharp", "points")
 
@@ -106,7 +107,7 @@ def distributions_of(seed: int, size: int, styles: Sequence[str], count: int) ->
 STEPS = given(SEEDS, SIZES, st.lists(st.sampled_from(STYLES), min_size=3, max_size=3), MASSES, MODES, OPTIONS)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @STEPS
 def test_the_token_is_the_dense_one(
     seed: int, size: int, styles: list[str], masses: list[float], mode: str, options: ConsultOptions
@@ -115,7 +116,7 @@ def test_the_token_is_the_dense_one(
 
 
 @pytest.mark.slow
-@settings(max_examples=5000, deadline=None)
+@examples(5000)
 @STEPS
 def test_the_token_is_the_dense_one_many_times(
     seed: int, size: int, styles: list[str], masses: list[float], mode: str, options: ConsultOptions
@@ -146,7 +147,7 @@ LITTLE_AT_A_TIME = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(SEEDS, st.integers(2, 5), st.integers(2, 3), LITTLE_AT_A_TIME)
 def test_ties_of_a_few_tokens(seed: int, size: int, count: int, options: ConsultOptions) -> None:
     """Two different scores only, equal weights, a device that often has no say: most maxima are shared."""
@@ -170,7 +171,7 @@ def _check_effort(settled: Settled, ends: Ends, options: ConsultOptions) -> None
     assert effort.questions <= kinds.count(AskScores) <= effort.questions * remotes
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(SEEDS, SIZES, st.lists(st.sampled_from(STYLES), min_size=3, max_size=3), MASSES, MODES, OPTIONS, st.integers(0, 4))
 def test_an_end_that_falls_silent_midway(
     seed: int, size: int, styles: list[str], masses: list[float], mode: str, options: ConsultOptions, silent_from: int
@@ -199,6 +200,7 @@ class LooseLiar(StepScores):
         return ZERO
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("mode", ["greedy", "sampled with ties"])
 @pytest.mark.parametrize(("liar", "least"), [(StepScores, 0), (TightLiar, 3), (LooseLiar, 20)])
 def test_a_bound_that_does_not_hold_gives_wrong_tokens(liar: type[StepScores], least: int, mode: str) -> None:
@@ -228,6 +230,7 @@ def race_of(bound: Bound, sampled: bool, *, known_only: bool = False, slope: flo
     return steps
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("sampled", [False, True])
 def test_most_steps_need_no_question(sampled: bool) -> None:
     """Of peaked distributions; and the paper's bound needs more."""

@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.mixture.scores import SCORES, SUMS, ZERO, Bound, LogGrid, StepScores, Values, bound_grid, ranked
 from antiphon.core.noise import Noise
+from support.examples import examples
 
 GRIDS = pytest.mark.parametrize("grid", [SCORES, SUMS], ids=["scores", "sums"])
 
@@ -72,7 +73,7 @@ REPLIES = st.lists(st.one_of(st.integers(0, 6), st.lists(st.integers(0, 11), max
 """What is asked for: so many of the strongest, first the evidence and then chunks, or these tokens."""
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.integers(0, 2**32), st.integers(1, 12), REPLIES, st.sampled_from(["next", "global"]), st.booleans())
 def test_reports(seed: int, size: int, replies: list[int | list[int]], bound: Bound, sampled: bool) -> None:
     """Whatever was asked before: scores and ranks are right, the bound holds for the rest and is as small as it should be.
@@ -118,7 +119,7 @@ def test_ids_outside_the_vocabulary() -> None:
             end.of([token])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(0, 2**32), st.integers(1, 3000), st.integers(0, 40), st.sampled_from([3, 50, 10**9]))
 def test_ranks(seed: int, size: int, count: int, different: int) -> None:
     """Of many blocks and few, with many ties and none."""

@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.mixture.scores import SCORES, Values
 from antiphon.core.mixture.weights import certain_alone, dense_token, mixed, strengths_of, strongest, weights_of
 from antiphon.core.noise import Noise
+from support.examples import examples
 
 
 def distribution(seed: int, size: int, sharpness: float) -> Values:
@@ -25,7 +26,7 @@ def noise_of(seed: int, size: int) -> Values:
 SEEDS = st.integers(0, 2**32)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(SEEDS, st.integers(2, 60), st.integers(1, 3), st.sampled_from([0.5, 2.0, 6.0]), st.booleans())
 def test_the_dense_token_by_its_definition(seed: int, size: int, remotes: int, sharpness: float, sampled: bool) -> None:
     """arg-max of LSE(log pi + l) + g, where the best two are not within rounding of each other."""
@@ -46,6 +47,7 @@ def test_the_lowest_of_equals_wins() -> None:
     assert strongest([np.zeros(3)]) == 0
 
 
+@pytest.mark.medium
 def test_a_sampled_dense_token_has_the_distribution_of_the_mixture() -> None:
     from scipy.stats import chisquare
 
@@ -91,7 +93,7 @@ def test_the_mixed_distribution() -> None:
 # What the device can know alone.
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(SEEDS, st.integers(1, 30), st.integers(1, 3), st.floats(-12, 3), st.booleans())
 def test_a_token_that_is_certain_alone_wins_over_every_remote_distribution(
     seed: int, size: int, remotes: int, mass: float, sampled: bool
@@ -132,6 +134,7 @@ def test_greedy_it_is_the_gap_against_the_remote_weight() -> None:
     assert certain_alone(strengths_of(0.5, np.array([0.75, 0.25])), [0.25]) is None, "equal is not enough"
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("mass", [-3.0, -1.0])
 def test_how_often_a_sampled_token_is_certain_alone(mass: float) -> None:
     weights = weights_of([0.0, mass])

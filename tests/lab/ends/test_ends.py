@@ -41,6 +41,7 @@ def between(
     return run_virtual(run())
 
 
+@pytest.mark.core(4)
 @pytest.mark.parametrize("method", ["cloud", "coupled", "coupled-tree", "dsd", "dssd", "xcosd-e", "u-hlm"])
 def test_the_tokens_are_those_of_real_time(method: str) -> None:
     """A fixed length: an automatic one goes by the clock."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
@@ -16,6 +16,7 @@ from antiphon_lab.ends.remembering_model import READERS, RememberingModel
 from antiphon_lab.ends.trials import Trial, attempt
 from antiphon_lab.hardware.profiles import parse_compute
 from antiphon_lab.links.notation import parse_link
+from support.examples import examples
 
 PIECES = toy_pieces(merges=(), order=3)
 TOKENS = st.lists(st.integers(0, 3), max_size=4)
@@ -94,7 +95,8 @@ class Pair:
         return "settle", node
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.medium
+@examples(300)
 @given(ACTS, st.integers(1, 40))
 def test_a_model_that_remembers_is_the_model(acts: list[tuple], rows: int) -> None:
     """Whatever is asked, on several contexts, and however little is remembered."""
@@ -161,6 +163,7 @@ def trial(method: str, link: str = "4g", **options: object) -> Trial:
     return Trial(method, parse_link(link), compute, SamplingParams(temperature=1.0), options, 12)
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("method", ["cloud", "dssd", "xcosd-e", "coupled", "tslt-tree", "coupled-tree"])
 def test_answers_and_timelines_are_those_of_the_models_themselves(method: str) -> None:
     plain = named_toy("toy-cloud"), named_toy("toy-device")
@@ -218,7 +221,7 @@ def say(context: Context, verb: tuple) -> np.ndarray:
             return np.zeros(0)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(VERBS)
 def test_it_says_what_the_model_says(verbs: Sequence[tuple]) -> None:
     model, shared = toy(), RememberingModel(toy())

@@ -63,6 +63,7 @@ def test_a_timeline_of_lockstep_is_a_chain_of_causes() -> None:
         assert verify[0].tokens == len(drafts) + 1
 
 
+@pytest.mark.medium
 def test_passes_of_a_timeline_take_what_the_profile_says_and_never_overlap() -> None:
     for method in WITHOUT_DOCUMENTS:
         line = watched(method) if WITHOUT_DOCUMENTS[method].cloud else None

@@ -163,6 +163,7 @@ def test_a_finished_run_starts_nothing_and_grows_by_what_is_new(
     assert len(written) == 36
 
 
+@pytest.mark.medium
 def test_at_temperature_0_exact_methods_score_as_cloud_does(tmp_path: Path, started: list[str]) -> None:
     tasks = ("mmlu", "wmt22", "news", "nq")
     greedy = SamplingParams(temperature=0)
@@ -223,6 +224,7 @@ def command(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
 TOYS = ("--cloud-model", "toy-cloud", "--model", "toy-device")
 
 
+@pytest.mark.medium
 def test_the_command_with_a_cloud_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -240,6 +242,7 @@ def test_the_command_with_a_cloud_of_its_own(
     assert len(lines(Path(results))) == 8
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -270,6 +273,7 @@ def test_what_a_person_can_mend_here(
     assert sentence in complaint
 
 
+@pytest.mark.medium
 def test_more_rows_than_one_of_the_files_has(tmp_path: Path) -> None:
     write_data(tmp_path)
     rows = (tmp_path / "nq_questions.jsonl").read_text().splitlines()

@@ -86,6 +86,7 @@ def test_rows_are_written_as_a_method_with_changes() -> None:
             parse_row(text, usual)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_what_is_dense_is_dense_and_what_is_not_is_counted(data: Path, temperature: float) -> None:
     rows = rows_of(run(plan(data, f"{ROWS},dragon+packing=topp+top_p=0.3,{LETTER}", temperature=temperature, examples=6)))
@@ -158,6 +159,7 @@ def test_a_round_trip_is_what_lockstep_waits_for(data: Path) -> None:
     assert near["crcg"].tokens_per_s.mean == pytest.approx(far["crcg"].tokens_per_s.mean)
 
 
+@pytest.mark.medium
 def test_a_run_goes_on_where_it_stopped(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run(plan(data, examples=2)).as_json()
     file = data / "results.jsonl"
@@ -185,6 +187,7 @@ def test_answers_of_other_settings_are_others(data: Path) -> None:
     assert len(Store(data / "results.jsonl")) == 5
 
 
+@pytest.mark.medium
 def test_the_policy_in_the_loop_is_scored_by_the_distribution_of_each_step(data: Path) -> None:
     rows = "crcg,drcg,drdg-tw,concord,alone: concord-nosystem+gate=1e-9,waits: concord-nosystem+gate=off"
     found = rows_of(run(plan(data, rows, "wikitext", examples=3)))
@@ -277,6 +280,7 @@ def test_distributions() -> None:
     assert curve == sorted(curve)
 
 
+@pytest.mark.medium
 def test_tables_and_page_say_the_same(data: Path) -> None:
     report = run(plan(data, "crcg,drdg-tw,dragon,concord", links=("concord@10", "concord", "concord@100")))
     made = page(report, origin("antiphon-lab bench rag")).render()
@@ -316,6 +320,7 @@ def test_the_command(data: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert "concord+first=2" in (data / "page.html").read_text()
 
 
+@pytest.mark.medium
 def test_every_figure_is_printed(data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless rows are named: all methods, and beside them the paper's own form, the fast gate and the lossy packing."""
     monkeypatch.setenv("COLUMNS", "160")

@@ -28,6 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.medium
 def test_the_figures(folder: Path) -> None:
     report = run(Plan(folder, large=150, device_passages=(5, 70)), Console(quiet=True))
     assert report.ingested == 60
@@ -42,6 +43,7 @@ def test_the_figures(folder: Path) -> None:
     assert all(row.questions == 30 for row in report.spoken)
 
 
+@pytest.mark.medium
 def test_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--data", str(folder), "--questions", "5", "--passages", "80", "--json"]
     monkeypatch.setenv("COLUMNS", "120")

@@ -37,6 +37,7 @@ def figures(report: Report, name: str, link: str = "x-cosd@100") -> Figures:
     return found
 
 
+@pytest.mark.medium
 def test_every_row_answers_every_prompt_with_every_seed(measured: Report) -> None:
     assert len(measured.settings) == 2
     for setting in measured.settings:
@@ -166,6 +167,7 @@ def test_two_runs_are_the_same(tmp_path: Path, measured: Report) -> None:
     assert again.as_json() == measured.as_json()
 
 
+@pytest.mark.medium
 def test_a_stopped_run_goes_on_and_a_larger_one_uses_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results, asked = tmp_path / "results.jsonl", []
     small = plan(tmp_path, results=results, prompts=1, seeds=1, methods=("dssd",))

@@ -176,6 +176,7 @@ def test_prompts_are_spread_over_the_file(tmp_path: Path) -> None:
     assert read_prompts(path, 1) == ["x" * 200]
 
 
+@pytest.mark.medium
 def test_intervals(tmp_path: Path) -> None:
     """Over twelve texts; of fewer none."""
     many = tmp_path / "many"
@@ -190,6 +191,7 @@ def test_intervals(tmp_path: Path) -> None:
     assert "no intervals: n too small" in shown(few)
 
 
+@pytest.mark.medium
 def test_greedy_distributions_are_one_token(tmp_path: Path) -> None:
     report = run(plan(tmp_path, sampling=SamplingParams(temperature=0.0), keep=("k=3",)), QUIET)
     (row,) = report.rows

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.cloud.connection import CloudConnection
@@ -25,6 +25,7 @@ from antiphon_lab.links.link import Channel, Direction, Link
 from antiphon_lab.links.notation import parse_link
 from antiphon_lab.links.profiles import PROFILES
 from antiphon_lab.links.virtual_time import VirtualWorker, run_virtual
+from support.examples import examples
 from support.links import request
 
 Result = TypeVar("Result")
@@ -116,7 +117,7 @@ FRAMES = st.lists(st.tuples(st.sampled_from([0.0, 0.0, 0.003, 0.5]), st.integers
 LINKS = st.sampled_from(["4g,loss=20%", "3g,jitter=50ms", "satellite,outage=1s-3s,every=5s", "lan", "up=1Mbit,queue=5000"])
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(FRAMES, LINKS)
 def test_frames_arrive_in_order_when_the_model_says(frames: list[tuple[float, int]], name: str) -> None:
     async def test(device: LinkedTransport, cloud: LinkedTransport) -> None:

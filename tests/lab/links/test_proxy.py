@@ -255,6 +255,7 @@ def cloud() -> Iterator[str]:
     assert stopped(process) == (0, "antiphon: stopped\n")
 
 
+@pytest.mark.medium
 def test_generating_over_the_command_line_s_link(
     cloud: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -292,6 +293,7 @@ def test_the_list_names_every_profile_and_source(monkeypatch: pytest.MonkeyPatch
     assert re.search(r"^satellite-leo +low orbit: Ookla", shown, re.MULTILINE)
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -73,6 +73,7 @@ def played(asked: Sequence[Request], tapes: Sequence[Tape], link: str, hardware:
     return answers(asked, link, player.methods, lambda place: setattr(player, "tape", tapes[place]), hardware)
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("method", LOCKSTEP)
 @pytest.mark.parametrize("link", LINKS)
 def test_a_played_answer_is_the_direct_one(method: str, link: str) -> None:
@@ -93,6 +94,7 @@ def test_links_differ() -> None:
     assert len(set(seconds.values())) == len(seconds)
 
 
+@pytest.mark.medium
 def test_looks_that_find_the_same_are_played() -> None:
     """`coupled` drafts ahead; on a link like the first one its looks find what they found."""
     asked = drafting_ahead()
@@ -110,6 +112,7 @@ def drafting_ahead(drafts: int = 3) -> list[Request]:
     return [replace(request, options=options, sampling=endless) for request in requests("coupled")]
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("link", ["x-cosd@100,rtt=150ms", "tslt@0.01"])
 def test_looks_that_find_something_else_end_the_play(link: str) -> None:
     """Eight drafts of 15 ms: the verdict comes while they are made, and on a slower link it does not."""

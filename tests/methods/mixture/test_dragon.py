@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
@@ -11,6 +11,7 @@ from antiphon.methods.effects import Emitted, Kind
 from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.testing.distributions import SHARED, Distribution, Pair, distance, variation
 from antiphon.testing.enumeration import EnumeratingChance, output_distribution
+from support.examples import examples
 from support.mixed import Masses, emitted, mixture
 
 PLAIN, GREEDY = SamplingParams(temperature=1.0), SamplingParams(temperature=0.0)
@@ -37,6 +38,7 @@ def written(name: str, pair: Pair, sampling: SamplingParams, masses: Masses, tok
     return distribution
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("ahead", [1, 2])
 @pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=SAMPLINGS)
 def test_joint_distribution(sampling: SamplingParams, ahead: int) -> None:
@@ -47,12 +49,14 @@ def test_joint_distribution(sampling: SamplingParams, ahead: int) -> None:
     assert (len(distribution) > 1) == (sampling.temperature > 0)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("masses", MASSES.values(), ids=MASSES)
 def test_joint_distribution_whatever_the_weights(masses: Masses) -> None:
     pair = Pair(SHARED, SHARED, seed=7)
     assert distance(written("dragon", pair, PLAIN, masses, ahead=1), mixture(pair, PLAIN, masses)) < 1e-12
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("top_p", [0.3, 0.6, 0.9])
 @pytest.mark.parametrize("sampling", [PLAIN, GREEDY], ids=["plain", "greedy"])
 def test_packed_scores_give_the_truncated_mixture(sampling: SamplingParams, top_p: float) -> None:
@@ -74,7 +78,8 @@ def test_token_wise_mixing_is_greedy_dense(seed: int) -> None:
     assert distance(distribution, mixture(pair, GREEDY, masses, tokens=6)) < 1e-12
 
 
-@settings(max_examples=12, deadline=None)
+@pytest.mark.medium
+@examples(12)
 @given(
     seed=st.integers(0, 10_000),
     sharpness=st.sampled_from([0.3, 1.0, 4.0]),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from antiphon.config import Request, SamplingParams
@@ -15,6 +15,7 @@ from antiphon.core.mixture.scores import StepScores
 from antiphon.methods.effects import Kind
 from antiphon.methods.mixture.cloud import MixtureCloud
 from antiphon.methods.mixture.cloud_stream import CloudStream
+from support.examples import examples
 from support.mixtures import Reader, World, answer, dense_answer, question, require_true, world
 
 STEPWISE = ["concord", "concord-nosystem", "concord-nocomm", "drdg-tw"]
@@ -91,26 +92,27 @@ def worlds(draw: st.DrawFn, clouds: int) -> World:
     )
 
 
-@settings(max_examples=70, deadline=None, suppress_health_check=SLOW)
+@pytest.mark.medium
+@examples(70, suppress_health_check=SLOW)
 @given(worlds(1), REQUESTS)
 def test_with_one_cloud(there: World, request: Request) -> None:
     require_true(there, request, answer(there, request))
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
+@examples(50, suppress_health_check=SLOW)
 @given(worlds(2), REQUESTS)
 def test_with_two_clouds(there: World, request: Request) -> None:
     require_true(there, request, answer(there, request))
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None, suppress_health_check=SLOW)
+@examples(400, suppress_health_check=SLOW)
 @given(st.one_of(worlds(1), worlds(2), worlds(3)), REQUESTS)
 def test_with_any_clouds(there: World, request: Request) -> None:
     require_true(there, request, answer(there, request))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@examples(40, suppress_health_check=SLOW)
 @given(st.integers(1, 2).flatmap(worlds), st.sampled_from([0.0, 0.7]), OPTIONS, st.sampled_from(PATIENT))
 def test_who_waits_for_all_writes_the_dense_answer(
     there: World, temperature: float, options: dict[str, Any], method: str
@@ -122,6 +124,7 @@ def test_who_waits_for_all_writes_the_dense_answer(
     assert told.numbers == dense_answer(there, request, range(len(there.clouds)))
 
 
+@pytest.mark.core(12)
 @pytest.mark.parametrize("masses", [(0.0, 1e300), (1e300, 0.0), (0.0, -1e300), (-math.inf, -math.inf), (-math.inf, 0.0)])
 @pytest.mark.parametrize("method", STEPWISE)
 def test_weights_at_the_border_of_numbers(method: str, masses: tuple[float, float]) -> None:
@@ -162,6 +165,7 @@ def test_greedy_dragon_is_dense(packing: str) -> None:
         assert answer(there, request).numbers == dense_answer(there, request)
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("method", STEPWISE)
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_every_sampling_parameter(method: str, temperature: float) -> None:
@@ -179,6 +183,7 @@ def test_every_sampling_parameter(method: str, temperature: float) -> None:
         require_true(there, request, answer(there, request))
 
 
+@pytest.mark.medium
 def test_the_cases_that_matter_do_occur() -> None:
     """Of every mark some, questions, chunks, forced completions and drafts that were taken: or the tests above say little."""
     kinds, efforts, drafted = Counter(), Counter(), 0
@@ -198,6 +203,7 @@ def test_the_cases_that_matter_do_occur() -> None:
     assert drafted > 10
 
 
+@pytest.mark.medium
 def test_every_bound_and_count_gives_the_same_answer() -> None:
     there, answers = world(5), set()
     for temperature in (0.0, 0.7):
@@ -221,6 +227,7 @@ LETTER = {
 """CONCORD as it is printed: nothing of ours."""
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize(("method", "departs"), [("concord", True), ("concord-nocomm", True), ("concord-nosystem", False)])
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
 def test_to_the_letter_only_algorithm_1_departs_from_the_dense_token(method: str, departs: bool, temperature: float) -> None:
@@ -342,6 +349,7 @@ def unequal_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MixtureCloud, "noise", lambda self, step: noise(self, step + 1))
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize(
     ("plant", "temperature"),
     [

@@ -91,6 +91,7 @@ def asks(step: int, question: Question | bytes, epoch: int = 0) -> m.Ask:
     return m.Ask(epoch, step, question if isinstance(question, bytes) else CODEC.question(question))
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize(
     ("act", "code", "sentence"),
     [
@@ -121,6 +122,7 @@ def test_a_device_that_is_wrong(act: Act, code: str, sentence: str) -> None:
     assert (error.code, sentence in str(error)) == (code, True), error
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("method", EVIDENCE)
 def test_every_method_refuses_alike(method: str) -> None:
     error = told(says(m.Realign(7, 0, 0, b""), after=1), opening(method, ahead=4))

@@ -153,6 +153,7 @@ def test_debt_bounds_what_a_dead_cloud_costs() -> None:
     require_in_time(there, "concord", told, tokens=64)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("realign", "ahead"), [("soft", 1), ("hard", 8)])
 def test_a_cloud_that_stalls_is_not_overrun_by_an_honest_device(realign: str, ahead: int) -> None:
     """Passes of two seconds, as when others are served: the session must not end, and with it the connection."""
@@ -203,6 +204,7 @@ FAULTS: dict[str, Callable[[int, Message], "list[Message] | None"]] = {
 }
 
 
+@pytest.mark.core(14)
 @pytest.mark.parametrize("spoil", FAULTS.values(), ids=FAULTS)
 @pytest.mark.parametrize("name", METHODS)
 def test_a_cloud_that_is_wrong(name: str, spoil: Any) -> None:
@@ -322,6 +324,7 @@ FLOODS: dict[str, Callable[[m.Evidence], Message]] = {
 }
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("make", FLOODS.values(), ids=FLOODS)
 @pytest.mark.parametrize("name", METHODS)
 def test_a_cloud_that_floods(name: str, make: Any) -> None:
@@ -361,6 +364,7 @@ def require_cut_survived(name: str, place: int) -> Told:
     return told
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("name", METHODS)
 def test_a_link_cut_at_every_message(name: str) -> None:
     """The first frame is `Open`; the last ones come after the answer."""
@@ -456,6 +460,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.core(5)
 @pytest.mark.parametrize("spoil", BROKEN.values(), ids=BROKEN)
 @pytest.mark.parametrize("name", ["concord", "concord-nosystem", "drdg-tw"])
 @pytest.mark.parametrize("end", [0, 1])
@@ -469,6 +474,7 @@ def test_the_other_cloud_still_takes_part(name: str, spoil: Any, end: int) -> No
     assert (1 - end,) in decided
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("end", [0, 1])
 def test_one_of_two_links_cut_at_every_message(end: int) -> None:
     for place in range(1, 12):

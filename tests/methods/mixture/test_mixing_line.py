@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.mixture.scores import Report
@@ -15,6 +15,7 @@ from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.methods.mixture.response_time import UNKNOWN, ResponseTime
 from antiphon.wire.messages import Evidence, Progress, Realign, Retrieved
 from antiphon.wire.scores import ScoreCodec
+from support.examples import examples
 
 CODEC = ScoreCodec(100, 7)
 END = 99
@@ -179,7 +180,7 @@ def test_before_anything_is_known_a_second() -> None:
     assert ResponseTime().timeout == UNKNOWN == 1.0
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.floats(0.001, 5.0), st.integers(1, 30))
 def test_what_always_takes_as_long_is_waited_for_a_little_longer(seconds: float, times: int) -> None:
     arrivals = ResponseTime()

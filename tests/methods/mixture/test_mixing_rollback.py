@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon.errors import RemoteError
@@ -15,6 +15,7 @@ from antiphon.retrieval.context import context, look
 from antiphon.wire import messages as m
 from antiphon.wire.scores import ScoreCodec
 from antiphon.wire.session import Life
+from support.examples import examples
 from support.mixtures import (
     PIECES,
     Crossed,
@@ -53,6 +54,7 @@ def of(frames: list[Crossed], kind: type) -> list[Any]:
 # Rollbacks
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize("ahead", range(1, 9))
 @pytest.mark.parametrize("realign", ["soft", "hard"])
 def test_every_distance_ahead(ahead: int, realign: str) -> None:
@@ -147,6 +149,7 @@ def test_progress_is_told_now_and_then() -> None:
         assert steps == sorted(set(steps))
 
 
+@pytest.mark.core(6)
 @pytest.mark.parametrize("ahead", [1, 2, 8])
 @pytest.mark.parametrize("seed", [1, 2, 3, 5])
 def test_who_is_sure_of_itself_does_not_starve_its_cloud(ahead: int, seed: int) -> None:
@@ -170,6 +173,7 @@ def ending(seed: int, device: float, cloud: float) -> World:
     return there
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("method", STEPWISE)
 def test_an_end_in_the_clouds_own_line(method: str) -> None:
     """It stops there; where the answer goes on it is realigned, and takes part again."""
@@ -188,6 +192,7 @@ def test_an_end_in_the_clouds_own_line(method: str) -> None:
     assert ended > 5, "the cloud does want to end"
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("ends", [(6.0, -99.0), (5.0, 5.0), (-99.0, 8.0)])
 def test_ends_of_answers_are_dense_too(ends: tuple[float, float], temperature: float) -> None:
@@ -201,6 +206,7 @@ def test_ends_of_answers_are_dense_too(ends: tuple[float, float], temperature: f
     assert finished
 
 
+@pytest.mark.core(9)
 @pytest.mark.parametrize("method", [*STEPWISE, "drdg-sw", "drcg", "crcg"])
 @pytest.mark.parametrize("tokens", [1, 2])
 def test_the_shortest_answers(method: str, tokens: int) -> None:
@@ -239,6 +245,7 @@ def test_a_context_that_holds_the_answer_to_its_last_cell() -> None:
     assert len(told.result.looked.passages) == 1
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize("method", [*STEPWISE, "drdg-sw"])
 def test_a_stop_string_ends_the_answer(method: str) -> None:
     """The text up to it; the cloud is told to stop, and the next question of the connection is whole."""
@@ -349,7 +356,8 @@ def test_two_questions_at_once_over_one_connection(method: str) -> None:
     virtually(run())
 
 
-@settings(max_examples=30, deadline=None)
+@pytest.mark.medium
+@examples(30)
 @given(
     seed=st.integers(0, 99),
     questions=st.lists(

@@ -164,6 +164,7 @@ def shingles(text: str, size: int = 8) -> list[str]:
     return [text[start : start + size] for start in range(len(text) - size + 1)]
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("method", [*EVIDENCE, "drcg"])
 def test_a_canary_in_private_documents_crosses_no_link(method: str, temperature: float) -> None:
@@ -187,6 +188,7 @@ def test_the_canary_would_be_found(method: str) -> None:
     assert len([part for part in shingles(CANARY, 3) if search.holds(part)]) >= 3
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("method", EVIDENCE)
 def test_every_bit_that_leaves_the_device_is_accounted_for(method: str, temperature: float) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon.config import CoupledOptions, NoOptions, SamplingParams
@@ -30,6 +30,7 @@ from antiphon.vocabulary import identity
 from antiphon.wire.messages import Draft, Message, Verdict
 from antiphon.wire.packing import Writer
 from support.broken_links import Network, broken, random_delay
+from support.examples import examples
 from support.links import request
 from support.timed import Times, timed_distribution
 
@@ -42,6 +43,7 @@ NARROW = SamplingParams(temperature=1.0, top_k=2)
 # The distribution.
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("ahead", AHEADS)
 @pytest.mark.parametrize("draft_length", LENGTHS)
 def test_joint_distribution(draft_length: int, ahead: int) -> None:
@@ -49,6 +51,7 @@ def test_joint_distribution(draft_length: int, ahead: int) -> None:
     assert distance(method_distribution(pair, COUPLED, options, PLAIN, 3), target_distribution(pair, PLAIN, 3)) < 1e-12
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize("way", [0.0, 0.01, 0.2])
 @pytest.mark.parametrize("ahead", AHEADS[1:])
 @pytest.mark.parametrize("draft_length", [1, 0])
@@ -108,7 +111,8 @@ def answers(
     return broken(test, models=lambda: (DEVICES[drafter], CLOUD), **link)
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.medium
+@examples(150)
 @given(
     draft_length=st.sampled_from([0, 1, 2, 3, 6, 16]),
     ahead=st.sampled_from([0, 1, 2, 3, 8, 32]),
@@ -234,7 +238,7 @@ def alike() -> Pair:
     return pair
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.integers(0, 10_000),
     st.sampled_from([0, 1, 2, 3, 6]),
@@ -253,6 +257,7 @@ def test_any_order_of_events_gives_the_same_answer(
     assert device.transcript.numbers == cloud.transcript.numbers == reference(pair, PLAIN, chance, tokens)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("draft_length", [1, 2, 0])
 def test_no_more_is_on_its_way_than_the_cloud_takes(draft_length: int) -> None:
     """A drafter that is always right, so that lines go on and on: rests of a line that were not sent add up."""
@@ -308,6 +313,7 @@ def judge(seed: int, draft_length: int, ahead: int, kind: type[Judging] = Judgin
     return judging.judged
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("draft_length", [1, 2, 3, 0])
 def test_a_draft_is_used_only_where_it_was_made_for(draft_length: int) -> None:
     assert sum(judge(seed, draft_length, ahead) for seed in range(30) for ahead in (0, 1, 3, 8)) > 200
@@ -499,7 +505,8 @@ def genuine(pair: Pair, options: CoupledOptions, chance: PhiloxChance, tokens: i
     return sent
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.medium
+@examples(300)
 @given(
     st.integers(0, 50),
     st.sampled_from([0, 1, 3]),

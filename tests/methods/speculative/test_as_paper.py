@@ -52,6 +52,7 @@ def test_the_rejected_draft_may_come_again_and_all_candidates_cross(offers: Offe
     assert any(any(found[:-1]) for found in outside)
 
 
+@pytest.mark.medium
 def test_ours_leaves_both_out_and_costs_less(offers: Offers) -> None:
     bits = write(as_paper=False)
     assert not any(rejected in [one.number for one in candidates] for rejected, candidates in offers)

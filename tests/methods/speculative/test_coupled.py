@@ -29,6 +29,7 @@ SAMPLINGS = [
 ]
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize(("method", "given"), SHAPES)
 def test_the_text_is_that_of_cloud(method: str, given: dict) -> None:
     async def test(device: Device, connection: Connection) -> None:

@@ -119,6 +119,7 @@ def error(name: str, pair: Pair, sampling: SamplingParams, tokens: int, times: T
     return distance(distribution, target_distribution(pair, sampling, tokens, target(name, pair)))
 
 
+@pytest.mark.core(5)
 @pytest.mark.parametrize("name", AUTOMATIC)
 def test_joint_distribution_on_a_clock(name: str, clock: Times) -> None:
     tokens, sampling = (2, PLAIN) if name == "xcosd-e" else (4, NARROW)
@@ -222,6 +223,7 @@ def test_no_drafts_at_all_is_a_legal_choice_on_a_real_session() -> None:
     assert counts == [FIRST, *[0] * (len(counts) - 1)]
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("name", AUTOMATIC)
 def test_every_draft_that_was_tested_teaches_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that stood, and the first that fell; not those behind it, and no bonus where no draft was tested."""

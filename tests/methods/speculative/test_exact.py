@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
@@ -20,6 +20,7 @@ from antiphon.testing.distributions import (
     target_distribution,
     variation,
 )
+from support.examples import examples
 
 EXACT = ["cloud", "coupled", "coupled-tree", "dsd", "tslt", "tslt-tree", "dssd", "xcosd", "xcosd-e"]
 SPLIT = ["dssd", "xcosd", "xcosd-e"]
@@ -54,6 +55,7 @@ def error(name: str, pair: Pair, sampling: SamplingParams, tokens: int, **given:
     return distance(distribution, target_distribution(pair, sampling, tokens, decoded(name, pair, options["precision"])))
 
 
+@pytest.mark.core(15)
 @pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=SAMPLINGS)
 @pytest.mark.parametrize("pieces", VOCABULARIES.values(), ids=VOCABULARIES)
 @pytest.mark.parametrize("name", EXACT)
@@ -62,6 +64,7 @@ def test_joint_distribution(name: str, pieces: tuple, sampling: SamplingParams) 
     assert error(name, Pair(*pieces), sampling, tokens=2 if name == "xcosd-e" else 3) < 1e-12
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("bits", [16, 32])
 @pytest.mark.parametrize("name", ["dsd", *SPLIT])
 def test_every_precision_is_exact(name: str, bits: int) -> None:
@@ -71,6 +74,7 @@ def test_every_precision_is_exact(name: str, bits: int) -> None:
     assert error(name, pair, sampling, tokens=2, draft_precision=bits, precision=bits) < 1e-12
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize(
     ("candidates", "iterations"),
     [(1, 1), (1, 2), (2, 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in [(1, 3), (2, 2), (3, 1)])],
@@ -83,6 +87,7 @@ def test_server_resampling_in_every_depth(pieces: tuple, candidates: int, iterat
     assert error("xcosd-e", pair, sampling, tokens=2, **given) < 1e-12
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize(("candidates", "iterations"), [(1, 1), (1, 2), (2, 1), pytest.param(2, 2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("pieces", VOCABULARIES.values(), ids=VOCABULARIES)
 def test_candidates_drawn_as_the_paper_draws_them(pieces: tuple, candidates: int, iterations: int) -> None:
@@ -91,6 +96,7 @@ def test_candidates_drawn_as_the_paper_draws_them(pieces: tuple, candidates: int
     assert error("xcosd-e", Pair(*pieces, seed=3), SAMPLINGS["plain"], tokens=2, **given) < 1e-12
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("replacement", [False, True])
 @pytest.mark.parametrize("expansion", ["2", "3", "2,1", "1,2", pytest.param("2,2", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("pieces", VOCABULARIES.values(), ids=VOCABULARIES)
@@ -101,6 +107,7 @@ def test_trees_of_every_shape(pieces: tuple, expansion: str, replacement: bool) 
     assert error("tslt-tree", pair, SAMPLINGS["plain"], tokens, **given) < 1e-12
 
 
+@pytest.mark.core(7)
 @pytest.mark.parametrize("truncate", ["k=1", "k=2", "p=0.5", "p=0.9", "off"])
 @pytest.mark.parametrize("bits", [8, 16, 32])
 @pytest.mark.parametrize("name", ["tslt", "tslt-tree"])
@@ -136,7 +143,7 @@ def test_the_lossy_baselines_are_not_exact(name: str, capsys: pytest.CaptureFixt
     assert apart > 0.01
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(
     seed=st.integers(0, 10_000),
     sharpness=st.sampled_from([0.3, 1.0, 4.0]),
@@ -177,6 +184,7 @@ def test_a_planted_bug_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert error(name, Pair(SMALL, LARGE), SAMPLINGS["plain"], tokens=2) > 1e-3
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize(
     ("function", "wrong"),
     [

@@ -1,7 +1,7 @@
 """Server resampling on any pair of models: the joint probs is the target's, whatever the numbers of candidates and bits."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
@@ -9,6 +9,7 @@ from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import ratios_of
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
+from support.examples import examples
 
 VOCABULARIES = [
     (SHARED, SHARED),
@@ -29,7 +30,7 @@ def error(pair: Pair, sampling: SamplingParams, given_options: dict[str, int], t
     return distance(distribution, target_distribution(pair, sampling, tokens, rounded))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @pytest.mark.slow
 @given(
     seed=st.integers(0, 10_000),
@@ -59,7 +60,8 @@ def test_any_models_sampling_and_numbers(
     assert error(pair, sampling, {**options, "draft_precision": bits[0], "precision": bits[1]}) < 1e-12
 
 
-@settings(max_examples=10, deadline=None)
+@pytest.mark.medium
+@examples(10)
 @given(seed=st.integers(0, 10_000), bits=st.sampled_from([16, 32]))
 def test_two_candidates_twice(seed: int, bits: int) -> None:
     """The most branches: the second list comes from the same target, with the rejected draft still left out."""

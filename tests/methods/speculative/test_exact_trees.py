@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon.config import SamplingParams
@@ -19,6 +19,7 @@ from antiphon.methods.drafter import Drafter
 from antiphon.methods.speculative.tslt_tree import TSLT_TREE, TsltTreeCloud, TsltTreeDevice
 from antiphon.methods.verifier import TreeTargets, Verifier
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
+from support.examples import examples
 
 BOTH = pytest.mark.parametrize("replacement", [False, True], ids=["without", "with"])
 PLAIN = SamplingParams(temperature=1.0)
@@ -55,7 +56,7 @@ SPARSE = {
 }
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     seed=st.integers(0, 10_000),
     sharpness=st.sampled_from([0.3, 1.0, 4.0]),
@@ -76,7 +77,7 @@ def test_any_tree(
     assert error(pair, sampling=sampling, tokens=tokens, expansion=expansion, replacement=replacement, **sparse) < 1e-12
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(
     seed=st.integers(0, 10_000),
     different=st.booleans(),
@@ -91,6 +92,7 @@ def test_any_chain(seed: int, different: bool, sampling: SamplingParams, draft_l
     assert error(pair, WITHOUT_DOCUMENTS["tslt"], sampling, draft_length=draft_length, **sparse) < 1e-12
 
 
+@pytest.mark.core(1)
 @BOTH
 @pytest.mark.parametrize("different", [False, True], ids=["shared", "different"])
 def test_penalties_see_the_path_to_a_node(different: bool, replacement: bool) -> None:
@@ -99,6 +101,7 @@ def test_penalties_see_the_path_to_a_node(different: bool, replacement: bool) ->
     assert error(pair, sampling=PENALTIES, tokens=3, expansion="2,1", replacement=replacement) < 1e-12
 
 
+@pytest.mark.core(2)
 @BOTH
 @pytest.mark.parametrize(("expansion", "tokens"), [("1,1,1", 4), ("2,1", 4), ("1,2", 3)])
 def test_several_rounds(expansion: str, tokens: int, replacement: bool) -> None:
@@ -109,7 +112,8 @@ def test_several_rounds(expansion: str, tokens: int, replacement: bool) -> None:
     assert error(any_pair(2, 1.0, False), tokens=tokens, expansion=expansion, replacement=replacement, truncate="k=2") < 1e-12
 
 
-@settings(max_examples=6, deadline=None)
+@pytest.mark.medium
+@examples(6)
 @given(seed=st.integers(0, 10_000), context_length=st.integers(3, 7), replacement=st.booleans())
 @example(seed=0, context_length=3, replacement=False)
 def test_a_device_whose_context_fills_up_within_a_tree(seed: int, context_length: int, replacement: bool) -> None:
@@ -211,6 +215,7 @@ class SiblingsDistributions(TsltTreeCloud):
         return tree
 
 
+@pytest.mark.core(1)
 @BOTH
 def test_a_distribution_of_a_sibling_is_seen(replacement: bool) -> None:
     wrong = Method("tslt-tree", "", True, TsltTreeDevice, SiblingsDistributions, options=TSLT_TREE.options)

@@ -129,6 +129,7 @@ def test_a_tree_that_is_right() -> None:
     assert isinstance(answered("tslt", chain(5, 6, distributions=[on(5, 6), on(6)])), m.Verdict)
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize(
     ("message", "code", "sentence"),
     [
@@ -197,6 +198,7 @@ def test_a_child_may_be_drawn_twice_with_replacement() -> None:
     assert told("tslt-tree", twice, replacement=True) == ("bad-frame", SHORT)
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize(
     ("message", "code", "sentence"),
     [
@@ -218,6 +220,7 @@ def test_a_chain_that_no_device_drafts(message: m.Message, code: str, sentence: 
     assert told("tslt", message) == (code, sentence)
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize(
     "garbage", [b"\xff" * 64, b"\x00" * 64, bytes(range(64)), b"\xff" * 4, b""], ids=lambda data: data[:4].hex()
 )
@@ -233,6 +236,7 @@ def test_packed_distributions_that_are_none(method: str, garbage: bytes) -> None
     assert "distribution" in sentence
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("method", ["tslt", "tslt-tree"])
 def test_packed_distributions_of_another_number(method: str) -> None:
     for distributions in ([], [on(5)] * 2):
@@ -293,6 +297,7 @@ def verdict(accepted: int, *numbers: tuple[int, int], turn: int = 0) -> m.Verdic
     return m.Verdict(turn, accepted, writer.finish())
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize(
     ("reply", "expansion", "code", "sentence"),
     [
@@ -334,6 +339,7 @@ def test_an_accepted_end_of_a_chain_has_nothing_behind_it() -> None:
     assert failing("tslt", verdict(2, (5, 9)), ending=True) == ("out-of-range", "2 drafts were accepted, but only 1 were sent")
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize(
     ("reply", "code", "sentence"),
     [
@@ -357,6 +363,7 @@ def test_a_fault_in_a_later_round() -> None:
     assert failing("tslt-tree", first, third) == ("out-of-range", "3 drafts were accepted, but the tree ends before")
 
 
+@pytest.mark.medium
 def test_an_option_that_does_not_fit_is_refused_before_anything_is_sent() -> None:
     for options, sentence in [
         ({"expansion": "9,9"}, "a tree may have at most 63 nodes, but 9,9 has 90"),

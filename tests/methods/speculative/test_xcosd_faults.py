@@ -132,6 +132,7 @@ async def retry_of_the_round_after_the_choice(session: DeviceSession) -> None:
 OFFERED = "Retry came where no candidates were offered"
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize(
     ("act", "sentence"),
     [
@@ -150,6 +151,7 @@ def test_a_retry_out_of_turn(act: Callable[[DeviceSession], Any], sentence: str)
     assert code == "out-of-turn"
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize("method", ["xcosd", "dssd", "dsd", "gr", "tr", "u-hlm", "cu-hlm"])
 def test_a_retry_where_no_candidates_ever_are(method: str) -> None:
     assert told(method, retry_at_once) == ("out-of-turn", "Retry came where Draft was due")
@@ -204,6 +206,7 @@ def alone(count: int, numbers: Sequence[int], *, drafted: int = 0) -> m.Draft:
     return m.Draft(0, drafted, writer.finish())
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize("method", ["u-hlm", "cu-hlm"])
 @pytest.mark.parametrize(
     ("message", "code", "sentence"),
@@ -246,6 +249,7 @@ def kept(number: int, distribution: Sequence[tuple[int, int]], count: int | None
 PART = "the kept tokens are no part of a distribution"
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize(
     ("message", "code", "sentence"),
     [
@@ -391,6 +395,7 @@ def test_as_many_messages_as_agreed_are_fine() -> None:
     assert "spare" in str(error)
 
 
+@pytest.mark.core(4)
 @pytest.mark.parametrize(
     ("reply", "code", "sentence"),
     [
@@ -407,6 +412,7 @@ def test_an_answer_that_was_not_due(method: str, reply: Any, code: str, sentence
     assert (error.code, str(error)) == (code, sentence)
 
 
+@pytest.mark.core(4)
 @pytest.mark.parametrize(
     ("reply", "code", "sentence"),
     [
@@ -437,6 +443,7 @@ def test_an_answer_to_a_retry_that_was_not_due(reply: Any, code: str, sentence: 
     assert (error.code, str(error)) == (code, sentence)
 
 
+@pytest.mark.core(4)
 @pytest.mark.parametrize(
     ("make", "code", "sentence"),
     [
@@ -458,6 +465,7 @@ def test_candidates_that_cannot_be(later: bool, make: Callable[[int], bytes], co
     assert error.code == code
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize(
     ("payload", "code", "sentence"),
     [

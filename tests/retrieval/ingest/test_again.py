@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon import shown
@@ -13,6 +13,7 @@ from antiphon.retrieval.options import PassageOptions, Reading
 from antiphon.retrieval.sqlite.index import SqliteIndex
 from retrieval.ingest.folders import OPTIONS, add, names, silent, texts
 from retrieval.samples import everything_in, lines_of
+from support.examples import examples
 
 
 def test_only_what_changed_is_read_again(index: SqliteIndex, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,6 +52,7 @@ def test_files_that_are_gone(index: SqliteIndex, folder: Path, tmp_path: Path) -
     assert b"zqsecret" not in everything_in(tmp_path, tmp_path / "library")
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("data", [b"alpha \xff", b"", b" \n", b"alpha \x00"])
 def test_a_file_that_became_empty_or_broke_loses_its_passages(
     index: SqliteIndex, folder: Path, tmp_path: Path, data: bytes
@@ -144,7 +146,7 @@ def test_an_interrupted_run_goes_on(index: SqliteIndex, folder: Path) -> None:
 CONTENT = st.sampled_from([b"red lion", b"blue whale", b"red fox and blue lion", b"\xff", b""])
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), CONTENT | st.none(), st.sampled_from(["add", "update", "prune"])), max_size=12)
 )

@@ -31,6 +31,7 @@ def test_links(index: SqliteIndex, folder: Path, tmp_path: Path) -> None:
     assert "passwords.txt" not in names(report.added)
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("kind", ["file", "folder", "folder above"])
 def test_a_link_in_the_place_of_a_file_is_not_followed(index: SqliteIndex, folder: Path, tmp_path: Path, kind: str) -> None:
     (inner := folder / "one" / "two").mkdir(parents=True)

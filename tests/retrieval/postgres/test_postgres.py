@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
 from antiphon.errors import UsageError
@@ -26,6 +26,7 @@ from retrieval.postgres.server import Server
 from retrieval.samples import passage, source
 from retrieval.sqlite.test_erase import canary
 from support.data import DATA
+from support.examples import examples
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'antiphon[postgres]'")
 
@@ -76,7 +77,7 @@ def test_any_history_leaves_what_a_dictionary_and_the_sqlite_index_hold(server: 
             self.folder.cleanup()
             server.clean()
 
-    given = settings(max_examples=8, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck))
+    given = examples(8, stateful_step_count=12, suppress_health_check=list(HealthCheck))
     run_state_machine_as_test(AgainstSqlite, settings=given)
 
 

@@ -98,6 +98,7 @@ def repacked(data: bytes, chance: random.Random) -> bytes:
     return out.getvalue()
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("seed", range(3))
 def test_broken_files_give_a_sentence_or_passages_and_nothing_else(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

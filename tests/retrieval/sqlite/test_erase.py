@@ -33,6 +33,7 @@ def no_progress(done: int, total: int) -> None:
     pass
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("seed", range(3))
 def test_deleted_text_is_in_no_file(tmp_path: Path, seed: int) -> None:
     """Sources of all sizes come, change and go, so that pages of the file split, merge and are used again."""
@@ -62,6 +63,7 @@ def test_deleted_text_is_in_no_file(tmp_path: Path, seed: int) -> None:
         assert len(dead) > 50
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("seed", [31, 51])  # found among 120: these leave text behind if the file is not written anew
 def test_nothing_is_left_where_rows_moved_between_pages(tmp_path: Path, seed: int) -> None:
     """SQLite's own zeroing (secure_delete) leaves a few rows behind: copies from before they moved to another page."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import settings
 
 from antiphon.errors import UsageError
 from antiphon.retrieval.options import SearchOptions
@@ -18,6 +17,7 @@ from antiphon.retrieval.sqlite.index import SqliteIndex
 from retrieval import contract
 from retrieval.contract import Opener, keys
 from retrieval.samples import passage, source
+from support.examples import examples
 
 
 class AgainstADictionary(contract.AgainstADictionary):
@@ -34,7 +34,7 @@ class AgainstADictionary(contract.AgainstADictionary):
         self.folder.cleanup()
 
 
-AgainstADictionary.TestCase.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+AgainstADictionary.TestCase.settings = examples(25, stateful_step_count=15)
 TestAgainstADictionary = AgainstADictionary.TestCase
 
 

@@ -24,6 +24,7 @@ def test_cells_that_do_not_come_back_are_an_error_and_never_a_guess(tiny: Model,
     context.close()
 
 
+@pytest.mark.core(1)
 def test_hundreds_of_rounds_leave_nothing_behind(model: Model, context: Context) -> None:
     context.extend(IDS[:8])
     for turn in range(400):

@@ -10,6 +10,7 @@ from models.llamacpp.growing import Walk, path_to, random_parents, read_paths
 from models.llamacpp.trees.shapes import BINARY, IDS, ROUNDING, SHAPES, read_after, same
 
 
+@pytest.mark.core(16)
 @pytest.mark.parametrize("prefix", [0, 1, 40])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_tree_equals_reading_every_path(context: Context, model: Model, shape: str, prefix: int) -> None:
@@ -31,6 +32,7 @@ def test_a_chain_equals_a_plain_pass_to_the_last_bit(context: Context) -> None:
     np.testing.assert_array_equal(context.grow(IDS[20:40], range(-1, 19)), wanted)
 
 
+@pytest.mark.core(15)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("cut", [1, 2, 3, 5])
 def test_growing_in_several_calls_equals_one_call(context: Context, shape: str, cut: int) -> None:
@@ -84,6 +86,7 @@ def test_the_logits_are_the_callers_own(context: Context) -> None:
     same(context.grow(IDS[:4], BINARY[:4]), kept)
 
 
+@pytest.mark.core(3)
 @pytest.mark.parametrize("count", [ROWS, ROWS + 1, 2 * ROWS + 30])
 def test_a_tree_wider_than_one_pass(context: Context, count: int) -> None:
     """A pass of 64 tokens is read in half precision, in places."""
@@ -100,6 +103,7 @@ def test_a_tree_wider_than_one_pass(context: Context, count: int) -> None:
     same(context.extend(IDS[:2], 2), found, 0.05)
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_any_history_equals_plain_reading(model: Model, seed: int) -> None:
     """Two contexts take turns with trees, and each is compared with one that reads its tokens alone."""

@@ -13,7 +13,7 @@ from antiphon.wire.session import (
     State,
     WireSession,
 )
-from wire.ends import CLOUD, DEVICE, SAMPLES, TO_LIFE, TO_STATE, UNREADY, Ends, frame_of, ready, refuses
+from wire.session.ends import CLOUD, DEVICE, SAMPLES, TO_LIFE, TO_STATE, UNREADY, Ends, frame_of, ready, refuses
 
 
 def test_a_session_number_is_used_once_and_only_upwards() -> None:

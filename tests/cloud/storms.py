@@ -1,6 +1,6 @@
 """Storms over real sockets, and what a cloud takes before and after: room, descriptors, tasks, threads, memory.
 
-`python tests/support/storms.py SECONDS AT_ONCE [MODEL]` cuts connections at random places, and prints the figures.
+`python tests/cloud/storms.py SECONDS AT_ONCE [MODEL]` cuts connections at random places, and prints the figures.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from antiphon.config import Limits, ModelConfig, SamplingParams, ServeConfig, Ti
 from antiphon.models import load
 from antiphon.models.base import InUse, Model
 from antiphon.wire import messages as m
-from support.fuzzing import resident
+from cloud.fuzzing import resident
 from support.resources import require_nothing_kept
 
 

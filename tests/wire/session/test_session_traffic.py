@@ -6,7 +6,7 @@ from antiphon.wire.session import (
     Side,
     TrafficCounter,
 )
-from wire.ends import CLOUD, DEVICE, SAMPLES, TO_LIFE, Ends, header, ready
+from wire.session.ends import CLOUD, DEVICE, SAMPLES, TO_LIFE, Ends, header, ready
 
 
 def counted(ends: Ends, session: int) -> TrafficCounter:

@@ -9,7 +9,7 @@ from antiphon.wire.session import (
     Received,
     State,
 )
-from wire.ends import CLOUD, DEVICE, SAMPLES, TO_LIFE, frame_of, ready, refuses
+from wire.session.ends import CLOUD, DEVICE, SAMPLES, TO_LIFE, frame_of, ready, refuses
 
 
 def test_cancel_and_closed_cross() -> None:

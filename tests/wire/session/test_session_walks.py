@@ -3,7 +3,7 @@
 from collections import deque
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config import Limits
@@ -15,7 +15,8 @@ from antiphon.wire.session import (
     Side,
     State,
 )
-from wire.ends import DEVICE, KINDS, SAMPLES, TO_STATE, Ends, Move, frame_of, ready, refuses
+from support.examples import examples
+from wire.session.ends import DEVICE, KINDS, SAMPLES, TO_STATE, Ends, Move, frame_of, ready, refuses
 
 
 class Walk:
@@ -75,7 +76,7 @@ TURNS = st.one_of(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(st.lists(TURNS, max_size=60), st.one_of(st.none(), st.sampled_from(Side)))
 def test_both_ends_agree_however_frames_cross(turns: list, leaver: Side | None) -> None:
     walk = Walk()
@@ -98,7 +99,7 @@ def test_both_ends_agree_however_frames_cross(turns: list, leaver: Side | None) 
         assert cloud.closed
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(st.sampled_from(Side), st.sampled_from(KINDS)), max_size=40))
 def test_a_handshake_in_lockstep_never_parts_the_ends(moves: list[Move]) -> None:
     ends = Ends()
@@ -113,7 +114,7 @@ def test_a_handshake_in_lockstep_never_parts_the_ends(moves: list[Move]) -> None
         ends.agreed()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.binary(max_size=30), max_size=8), st.sampled_from(State))
 def test_any_bytes_at_any_time(frames: list[bytes], state: State) -> None:
     for end in Ends().walk(TO_STATE[state]).of.values():

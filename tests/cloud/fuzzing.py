@@ -1,6 +1,6 @@
 """A seeded fuzzer of a cloud: sessions as honest devices lead them, with frames that are changed, moved, repeated or left out.
 
-`python tests/support/fuzzing.py FRAMES SEED [MODEL]` prints what came of it.
+`python tests/cloud/fuzzing.py FRAMES SEED [MODEL]` prints what came of it.
 """
 
 import asyncio

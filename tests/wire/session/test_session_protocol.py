@@ -14,7 +14,7 @@ from antiphon.wire.session import (
     Side,
     State,
 )
-from wire.ends import CLOUD, DEVICE, KINDS, TO_STATE, UNREADY, Ends, out_of_turn
+from wire.session.ends import CLOUD, DEVICE, KINDS, TO_STATE, UNREADY, Ends, out_of_turn
 
 
 @pytest.mark.parametrize("kind", KINDS)

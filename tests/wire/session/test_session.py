@@ -15,7 +15,7 @@ from antiphon.wire.session import (
     Side,
     State,
 )
-from wire.ends import CLOUD, DEVICE, HANDSHAKE, KINDS, SAMPLES, TO_LIFE, TO_STATE, Ends, frame_of, out_of_turn, ready
+from wire.session.ends import CLOUD, DEVICE, HANDSHAKE, KINDS, SAMPLES, TO_LIFE, TO_STATE, Ends, frame_of, out_of_turn, ready
 
 
 def test_a_whole_connection_in_lockstep() -> None:
