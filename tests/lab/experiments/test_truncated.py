@@ -7,6 +7,7 @@ from antiphon.core.acceptance import acceptance_rate
 from antiphon.models.toy import named_toy
 from antiphon.vocabulary import common_vocabulary
 from antiphon_lab.experiments.truncated import STEPS, Meter, acceptance, second_accepted, without_replacement
+from support.examples import seeds
 
 COMMON = common_vocabulary(named_toy("toy-device").vocabulary, named_toy("toy-cloud").vocabulary)
 
@@ -45,7 +46,7 @@ def test_acceptance_looks_at_the_support_only() -> None:
     assert acceptance(long, long, 3).without_replacement is None
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_the_acceptance_of_a_second_draft_by_hand(seed: int) -> None:
     """Where a first draft fell the target is the residual; the second draft comes from the same distribution (TSLT 4.3)."""
     chance = np.random.default_rng(seed)
@@ -64,7 +65,7 @@ def test_a_second_draft_that_is_never_drawn() -> None:
     assert second_accepted(distribution, distribution) == (1.0, 0.0)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_theorem_2_holds_and_its_bound_says_something(seed: int) -> None:
     """For every truncation of distributions of any kind; and a bound without its last term, sigma itself, would not hold."""
     chance = np.random.default_rng(seed)

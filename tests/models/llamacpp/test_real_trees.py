@@ -15,6 +15,7 @@ import pytest
 from antiphon.errors import ModelError
 from antiphon.models.base import Context, Model, spell
 from models.llamacpp.growing import path_to, random_parents
+from support.examples import seeds
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
 
@@ -177,7 +178,7 @@ def history(model: Model, kind: type[Grower], prefix: int, seed: int, *, beside:
 
 
 @pytest.mark.parametrize("prefix", [20, WINDOW + 108])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_many_rounds_equal_plain_reading(model: Model, prefix: int, seed: int) -> None:
     grown, plain = (history(model, kind, prefix, seed, beside=False) for kind in (Grower, Twin))
     np.testing.assert_array_equal(grown, plain)

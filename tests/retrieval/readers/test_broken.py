@@ -14,6 +14,7 @@ from antiphon.retrieval.passages import cut
 from antiphon.retrieval.readers import READERS, decoding, read, readable, rows
 from retrieval.readers.files import BOMB, LAUGHS, MAIL, ODT, PAGE, book, complaint, packed, written
 from retrieval.samples import pdf, word
+from support.examples import seeds
 
 
 def test_what_is_no_file_of_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +100,7 @@ def repacked(data: bytes, chance: random.Random) -> bytes:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_broken_files_give_a_sentence_or_passages_and_nothing_else(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     office = word("First.", heading="H", rows=[("a", "b")])

@@ -11,6 +11,7 @@ from antiphon.errors import UsageError
 from antiphon.retrieval.sqlite.index import SqliteIndex
 from retrieval.embedders import LetterEmbedder
 from retrieval.samples import everything_in, passage, source
+from support.examples import seeds
 
 LETTERS = "bcdfghjklmnpqrtvwxz"  # no vowel, no s: the stemmer leaves them alone
 
@@ -34,7 +35,7 @@ def no_progress(done: int, total: int) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_deleted_text_is_in_no_file(tmp_path: Path, seed: int) -> None:
     """Sources of all sizes come, change and go, so that pages of the file split, merge and are used again."""
     chance, library = random.Random(seed), tmp_path / "library"

@@ -8,6 +8,7 @@ from antiphon.models.llamacpp.sequences import ROWS
 from antiphon.models.toy import ToyModel
 from models.llamacpp.growing import Walk, path_to, random_parents, read_paths
 from models.llamacpp.trees.shapes import BINARY, IDS, ROUNDING, SHAPES, read_after, same
+from support.examples import seeds
 
 
 @pytest.mark.core(16)
@@ -104,7 +105,7 @@ def test_a_tree_wider_than_one_pass(context: Context, count: int) -> None:
 
 
 @pytest.mark.core(2)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_any_history_equals_plain_reading(model: Model, seed: int) -> None:
     """Two contexts take turns with trees, and each is compared with one that reads its tokens alone."""
     random = np.random.Generator(np.random.PCG64(seed))
