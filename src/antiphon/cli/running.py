@@ -25,6 +25,7 @@ def run(app: Callable[[], object]) -> None:
             _say_stopped()
         raise
     except BrokenPipeError:
+        # Or Python would complain of the broken pipe once more when it flushes at its end.
         sys.stderr.close()
         sys.exit(141)
 

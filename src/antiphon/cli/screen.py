@@ -12,6 +12,7 @@ def write(text: str) -> None:
         sys.stdout.write(shown.block(text))
     else:
         sys.stdout.flush()
+        # The bytes as they are: whoever reads a pipe wants what the model wrote, and no terminal is there to be steered.
         sys.stdout.buffer.write(text.encode(errors="replace"))
     sys.stdout.flush()
 

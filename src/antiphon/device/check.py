@@ -151,6 +151,7 @@ def judged(question: Question, seen: Probed, index: int, *, shared: bool, resume
 
 def _verdict(candidates: tuple[int, int], seen: Probed, *, shared: bool, resumed: bool) -> tuple[Finding, str]:
     plain, again = seen.winners
+    # The answer's own passes give its token, token by token that of `cloud`: the way of batching is the whole difference.
     if seen.made and (again, plain) == candidates:
         return _explained(seen)
     if shared:

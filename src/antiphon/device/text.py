@@ -22,6 +22,7 @@ class TextStream:
         if found:
             self.stopped, self._held = True, ""
             return text[: min(found)]
+        # Only as much as could begin a stop string: everything else is shown as soon as it is there.
         keep = 0 if final else self._held_back(text)
         self._held = text[len(text) - keep :]
         return text[: len(text) - keep]

@@ -34,6 +34,7 @@ def _spelled(model: Model, prompt: str) -> list[int]:
 
     A mark shows where the template puts the prompt, which it may strip or escape on the way.
     """
+    # Random, so that no prompt can hold it: what stands between marks is text, whatever it looks like.
     mark = secrets.token_hex(16)
     first, *others = render(model, mark).split(mark)
     whole = render(model, prompt)
@@ -61,6 +62,7 @@ def render(model: Model, prompt: str) -> str:
     """The prompt as the one message of a conversation, in the model's chat template, with the model's turn begun."""
     if model.chat_template is None:
         raise ModelError(f"{model.name} has no chat template: leave out --chat")
+    # A template comes with a model file from anywhere, and is a program.
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
     environment.filters["tojson"] = _json
     environment.globals.update(raise_exception=_raise, strftime_now=lambda form: datetime.now(UTC).strftime(form))

@@ -97,12 +97,14 @@ def _is_short(text: str, whole: int) -> bool:
 
 def _end(pieces: list[_Piece], before: list[int], first: int, least: int, words: int, whole: int) -> int:
     """Which piece the passage from `first` ends before: with a paragraph, if one ends in its second half."""
+    # What is left is not cut once more for a few words: a tail that short says little, and would be found for its rarity.
     if before[-1] - before[first] <= whole:
         return len(pieces)
     end = least
     while before[end + 1] - before[first] <= words:
         end += 1
     for shorter in range(end, least - 1, -1):
+        # In its second half: to end with every paragraph would make passages of single lines.
         if pieces[shorter - 1].ends and 2 * (before[shorter] - before[first]) >= words:
             return shorter
     return end
@@ -111,6 +113,7 @@ def _end(pieces: list[_Piece], before: list[int], first: int, least: int, words:
 def _overlap(before: list[int], first: int, end: int, overlap: int) -> int:
     """Which piece the next passage begins with."""
     following = end
+    # Behind `first`, so that beginnings rise and the loop above ends, however long the last piece is.
     while following - 1 > first and before[end] - before[following - 1] <= overlap:
         following -= 1
     return following

@@ -124,6 +124,7 @@ def best(asked: Sequence[str], found: dict[str, Entries], totals: Totals, count:
     telling = {word: 0.0 if word.startswith(BEGINNING) else _weight(word) for word in asked}
     ids, at = np.unique(np.concatenate([rows["id"] for rows in entries]), return_inverse=True)
     shares = np.repeat([telling[word] for word in asked if word in found], [len(rows) for rows in entries])
+    # A digit of slack: shares are sums of decimal weights, and 0.6 of them must count as 0.6.
     about = np.bincount(at, shares) >= ENOUGH * sum(telling.values()) - 1e-9
     length = np.empty(len(ids))
     length[at] = np.concatenate([rows["length"] for rows in entries])
@@ -138,6 +139,7 @@ def _parts(
 ) -> list[NDArray[np.float64]]:
     """What each word adds to each passage. about: of each entry's passage; others: the passages that are not."""
     average = (others.words + _LENGTH) / (others.passages + 1)
+    # By the most that a word could count in this library: so a match is worth the same in a large one and in a small one.
     scale = LARGEST_IDF / _idf(0, others.passages) if scaled else 1.0
     parts, first = [], 0
     for rows, weight in zip(entries, weights, strict=True):

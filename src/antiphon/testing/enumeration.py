@@ -55,6 +55,8 @@ class EnumeratingChance:
         if depth == len(self.script):
             self.script.append(0)
         self.choices.append(possible)
+        # With the same choices before, a draw must have the same outcomes: else what runs draws from elsewhere too, or
+        # remembers.
         if self.script[depth] >= len(possible):
             raise RuntimeError("the same draws before led elsewhere: what runs must be deterministic but for its chance")
         value, weight = possible[self.script[depth]]
@@ -92,6 +94,7 @@ class EnumeratingStream:
         if key not in self._chance.drawn:
             self._chance.drawn[key] = distribution, draw()
         known, value = self._chance.drawn[key]
+        # The one mistake that sums over branches could hide: two draws that production would make alike.
         if known != distribution:
             raise RuntimeError(f"two draws share one key: draw {key[2]} of {self._role.name} at {self._place}")
         return value

@@ -35,6 +35,7 @@ class _Host:
         self.waits = within is None
         while not self._inbox:
             await _pause()
+            # A look that finds nothing still hands over once, or two halves that only look would never let each other speak.
             if not self.waits:
                 break
         return self._inbox.popleft() if self._inbox else None

@@ -55,6 +55,8 @@ class Archive:
             end(_local(tag))
 
         parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = opened, closed, text
+        # Entities are defined in a document type; without one there are none to expand ("billion laughs"), nor files to
+        # include.
         parser.StartDoctypeDeclHandler = _refuse
         parser.buffer_text = True
         for chunk in self._chunks(name):
@@ -68,6 +70,7 @@ class Archive:
         entry = self._archive.getinfo(name)
         if entry.flag_bits & _ENCRYPTED:
             raise DocumentError("it is encrypted with a password: save it without one")
+        # By what really comes out, and not by the unpacked size that the archive claims: whoever made it wrote that.
         most = max(_SMALL, MAX_RATIO * entry.compress_size)
         with self._archive.open(entry) as part:
             while chunk := part.read(_CHUNK):

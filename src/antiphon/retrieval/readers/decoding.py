@@ -46,6 +46,7 @@ def decoded(data: bytes, encoding: str | None = None) -> str:
         raise DocumentError(f"it is not {name.upper()} (byte {error.start}): {advice}, or convert it first") from error
     except LookupError as error:
         raise DocumentError(f"there is no encoding {name!r}: name one that Python knows by --encoding") from error
+    # Any bytes can be text of some encoding; NUL characters are the sign of those that are not.
     if "\x00" in text:
         raise DocumentError("it holds NUL characters and is no text")
     return lines_ended(text)
@@ -62,6 +63,7 @@ def page_decoded(data: bytes, declared: str | None, given: str | None) -> str:
     for candidate in ("utf-8", name):  # what is UTF-8 is hardly anything else
         if candidate is not None and (text := _strictly(data, candidate)) is not None:
             return lines_ended(text)
+    # A few broken bytes are a sloppy page; many are a label that is wrong, as where a server put its own on every file.
     guess = _detected(data) if name is None or _share_lost(data, name) > _WRONG else name
     return lines_ended(data.decode(guess, errors="replace"))
 

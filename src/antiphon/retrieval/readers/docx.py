@@ -83,6 +83,8 @@ class _Body:
         """An element begins."""
         parent = self._stack[-1] if self._stack else ""
         self._stack.append(tag)
+        # Counted, not flagged: what is unseen may hold more of its kind. Below rPr `del` marks a paragraph's end and hides no
+        # text.
         if self._unseen or (tag in _UNSEEN and parent != "rPr"):
             self._unseen += 1
         elif tag == "p":
@@ -138,6 +140,7 @@ class _Body:
             self._rows[-1][-1].append(text)
             return
         self._number += 1
+        # A header stands once for each section and kind of page: said once is enough.
         self._seen |= {text} if self.around else set()
         self.scroll.write(text + "\n\n", self._number)
 

@@ -68,5 +68,6 @@ def _package(archive: Archive) -> str:
 def _within(folder: PurePosixPath, name: str) -> str:
     parts: list[str] = []
     for part in (folder / unquote(name.partition("#")[0])).parts:
+        # Names of an archive are no paths: only what a part is called in it counts, and above its root there is nothing.
         parts = parts[:-1] if part == ".." else [*parts, part]
     return "/".join(parts)

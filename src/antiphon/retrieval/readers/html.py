@@ -79,7 +79,9 @@ def _main(root: Any, marked: list[Any]) -> list[str]:
     """The blocks of the page without its surroundings, of one part alone where it is marked as the main one and is large."""
     whole = _blocks(root, around=True)
     chosen = _blocks(root, around=False)
+    # Some pages are all within what others use for surroundings: better too much than nothing.
     chosen = chosen if _size(chosen) >= _ENOUGH * _size(whole) else whole
+    # Several articles are a list of them, of which none is the main one.
     if len(marked) == 1:
         main = _blocks(marked[0], around=True)
         chosen = main if _size(main) >= _ENOUGH * _size(chosen) else chosen
@@ -106,6 +108,7 @@ def _blocks(root: Any, around: bool) -> list[str]:
         while True:
             preformatted -= node.tag == "pre"
             writer.space("\n\n" if node.tag in _BLOCKS else "")
+            # Not at the end of the page: the root may be a part of it, with more behind.
             if node.mem_id == root.mem_id:
                 return writer.blocks()
             if node.next is not None:
@@ -159,5 +162,6 @@ class _Writer:
 
     def _add(self, text: str) -> None:
         if text:
+            # NUL marks the gaps between blocks, for a preformatted block may hold empty lines of its own.
             self._pieces += ["\0" if self._space == "\n\n" else self._space, text.replace("\0", "\ufffd")]
             self._space = ""

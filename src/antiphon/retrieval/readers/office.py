@@ -39,6 +39,7 @@ def read_pptx(path: Path, reading: Reading) -> Iterator[Document]:
             first = first or next(iter(slide.found), "")
             scroll.write("\n".join(slide.found) + "\n\n", number)
         own = core_title(archive)
+    # What the program itself writes there is no title.
     yield scroll.document(titled("" if own == "PowerPoint Presentation" else own, first, path.stem))
 
 

@@ -56,6 +56,7 @@ def _page(page: Any) -> str:
 
 def _joined(text: str) -> str:
     """Words that lines or pages break are put together, where their first part stood. A hyphen of a compound stays."""
+    # The document tells by itself which hyphens are of words: one that is written with it elsewhere, in the middle of a line.
     compounds = Counter(word.lower() for word in _COMPOUND.findall(text))
 
     def join(match: re.Match[str]) -> str:

@@ -69,6 +69,7 @@ def _json_lines(file: io.BufferedReader) -> Iterator[tuple[int, Any]]:
         number += 1
         line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         if len(line) > MAX_LINE:
+            # The rest of the row is read past, or its middle would be taken for the next one.
             while line and not line.endswith(b"\n"):
                 line = file.readline(MAX_LINE + 1)
             yield number, ValueError(f"longer than {MAX_LINE >> 20} MiB")
@@ -97,6 +98,7 @@ def _documents(rows: Iterable[tuple[int, Any]], name: str, field: str) -> Iterat
         else:
             fits += 1
             yield document
+    # Not one row fits: it is the file that is of another kind, and not so many rows that are broken.
     if failed and not fits:
         number, reason = next(iter(failed.items()))
         raise DocumentError(f"row {number} {reason}, and no other row fits")
@@ -136,6 +138,7 @@ def _written(value: Any) -> str:
 
 def _told(value: Any) -> Iterator[str]:
     """The texts and numbers of any JSON, each on a line with the names that lead to it."""
+    # A stack of our own: JSON may be nested deeper than Python calls.
     left: list[tuple[str, Any]] = [("", value)]
     visit: Callable[[tuple[str, Any]], None] = left.append
     while left:
