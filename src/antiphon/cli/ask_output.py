@@ -75,7 +75,7 @@ def _method(name: str) -> Method:
     if name in WITHOUT_DOCUMENTS:
         known = ", ".join(WITH_DOCUMENTS)
         raise UsageError(f"the method {name} reads no documents: `antiphon generate` runs it; ask has {known}")
-    return find(name, WITH_DOCUMENTS)
+    return find(name, mixes=True)
 
 
 def summary(figures: Mapping[str, Any]) -> str:

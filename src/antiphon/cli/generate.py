@@ -88,11 +88,11 @@ def generate(
 
 def _method(name: str) -> "Method":
     """The method of this name. Raises UsageError, with the command that runs it where it answers from documents."""
-    from antiphon.methods import WITH_DOCUMENTS, WITHOUT_DOCUMENTS, find
+    from antiphon.methods import WITH_DOCUMENTS, find
 
     if name in WITH_DOCUMENTS:
         raise UsageError(f"the method {name} answers from documents: `antiphon ask` runs it")
-    return find(name, WITHOUT_DOCUMENTS)
+    return find(name, mixes=False)
 
 
 async def _generate(request: Request, url: str | None, model: ModelConfig | None, checked: bool) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def serve(
     from antiphon.cloud.server import address, listen
     from antiphon.cloud.server import serve as serve_until_stopped
     from antiphon.cloud.service import Cloud
-    from antiphon.methods import ALL_METHODS, OFFERED
+    from antiphon.methods import offered
     from antiphon.models import load
     from antiphon.retrieval.opening import open_library
     from antiphon.retrieval.options import SearchOptions
@@ -55,7 +55,7 @@ def serve(
             held = f"{stats.passages:,} passage{'' if stats.passages == 1 else 's'}"
             typer.echo(f"antiphon: {held} in {shown.line(shown.address(library))}", err=True)
         listener = stack.enter_context(listen(config))
-        cloud = Cloud(load(model_config), methods=ALL_METHODS if baselines else OFFERED, library=index)
+        cloud = Cloud(load(model_config), methods=offered(baselines=baselines), library=index)
         typer.echo(f"antiphon: {cloud.model.name} listens on {address(listener)} (Ctrl-C stops it)")
         sys.stdout.flush()
         try:

@@ -15,7 +15,7 @@ from antiphon.config import Limits, ServeConfig, WithTree
 from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, CapacityError, ModelError, UsageError
-from antiphon.methods import OFFERED, PROBES, find
+from antiphon.methods import PROBES, find, offered
 from antiphon.methods.base import CloudMixing, CloudSide, Method, Transcript
 from antiphon.methods.effects import ServingHalf, Step
 from antiphon.methods.mixture.cloud import kept_bytes
@@ -61,17 +61,18 @@ class Cloud:
         self,
         model: AnyModel,
         limits: Limits | None = None,
-        methods: Mapping[str, Method] = OFFERED,
+        methods: Mapping[str, Method] | None = None,
         worker: Worker | None = None,
         library: AnyLibrary | None = None,
     ) -> None:
+        offers = {**(offered() if methods is None else methods), **PROBES}
         with ExitStack() as opened:
             self.model = model_of(model)
             opened.callback(self.model.close)
             self.library = None if library is None else library_of(library, opened)
             self._opened = opened.pop_all()
         self.limits = limits or Limits()
-        self.methods = {name: method for name, method in {**methods, **PROBES}.items() if self._serves(method)}
+        self.methods = {name: method for name, method in offers.items() if self._serves(method)}
         self.worker = worker or Worker()
         self._reserved = self._reserved_bytes = 0
         self._answering: set[Answering] = set()

@@ -26,7 +26,7 @@ from antiphon.device.runner import Runner
 from antiphon.device.stream import Stream
 from antiphon.engine.worker import Worker
 from antiphon.errors import ModelError, UsageError
-from antiphon.methods import ALL_METHODS, find
+from antiphon.methods import find
 from antiphon.methods.base import DeviceMixing, DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Finish
@@ -51,7 +51,7 @@ class Device:
     here. cloud: an address such as ws://127.0.0.1:8765, or several; each is connected to when an answer first needs it, and
     again when it was lost. library: documents for the methods that mix them, an open index or where it lies; what is opened
     here is closed here. disclosure_log: a file to which every frame that leaves is added before it does. timeouts: how long a
-    cloud is waited for. methods: by name. worker: the thread that the model computes in.
+    cloud is waited for. methods: by name; None for all that there are. worker: the thread that the model computes in.
 
     Answers can be written at the same time; where they would not fit beside each other, they wait.
     """
@@ -64,7 +64,7 @@ class Device:
         library: AnyLibrary | None = None,
         disclosure_log: str | os.PathLike[str] | None = None,
         timeouts: Timeouts | None = None,
-        methods: Mapping[str, Method] = ALL_METHODS,
+        methods: Mapping[str, Method] | None = None,
         worker: Worker | None = None,
     ) -> None:
         addresses = (cloud,) if isinstance(cloud, str) else tuple(cloud or ())

@@ -15,6 +15,7 @@ from antiphon.methods.baselines.drdg_tw import DRDG_TW
 from antiphon.methods.baselines.gr import GR
 from antiphon.methods.baselines.tr import TR
 from antiphon.methods.baselines.u_hlm import U_HLM
+from antiphon.methods.installed import installed
 from antiphon.methods.mixture.concord import CONCORD, CONCORD_NOCOMM, CONCORD_NOSYSTEM
 from antiphon.methods.mixture.crcg import CRCG
 from antiphon.methods.mixture.dragon import DRAGON
@@ -48,10 +49,12 @@ PROBES = _by_name(PROBE)
 """What a cloud offers besides: looks at its scores."""
 
 OFFERED: Mapping[str, Method] = {**METHODS, **MIXTURES}
-"""What a cloud offers unless it is told otherwise."""
+"""What a cloud offers of Antiphon's own unless it is told otherwise."""
 
 ALL_METHODS: Mapping[str, Method] = {**OFFERED, **BASELINES}
-"""Every method that writes answers."""
+"""Every method of Antiphon's own that writes answers."""
+
+_TAKEN: Mapping[str, Method] = {**ALL_METHODS, **PROBES}
 
 WITHOUT_DOCUMENTS: Mapping[str, Method] = {name: method for name, method in ALL_METHODS.items() if not method.mixes}
 """What `antiphon generate` runs."""
@@ -60,12 +63,25 @@ WITH_DOCUMENTS: Mapping[str, Method] = {name: method for name, method in ALL_MET
 """What `antiphon ask` runs."""
 
 
-def find(name: str, methods: Mapping[str, Method] = ALL_METHODS) -> Method:
-    """The method of this name. Raises UsageError, naming those that there are."""
+def find(name: str, methods: Mapping[str, Method] | None = None, *, mixes: bool | None = None) -> Method:
+    """The method of this name. Raises UsageError, naming those that there are.
+
+    methods: those that count; None for all, those of other distributions too (see `installed`). mixes: only methods that mix
+    documents, or only others.
+    """
+    if methods is None:
+        methods = ALL_METHODS if name in ALL_METHODS else {**ALL_METHODS, **installed(_TAKEN)}
+    if mixes is not None:
+        methods = {one: method for one, method in methods.items() if method.mixes == mixes}
     if name in methods:
         return methods[name]
     require_no_baseline(name)
     raise UsageError(f"there is no method {name!r}: use one of {', '.join(sorted(methods))}")
+
+
+def offered(*, baselines: bool = False) -> Mapping[str, Method]:
+    """What a cloud offers: the methods of Antiphon, with its baselines or without, and those of other distributions."""
+    return {**(ALL_METHODS if baselines else OFFERED), **installed(_TAKEN)}
 
 
 def require_no_baseline(name: str) -> None:
