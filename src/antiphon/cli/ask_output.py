@@ -142,7 +142,8 @@ def _sources(request: Request, device: Device, result: Result) -> dict[str, Any]
 
 
 def _lost(request: Request, result: Result) -> bool:
-    return find(request.method).cloud is not None and result.closed is None
+    """Whether a cloud was lost on the way, be it that it came back."""
+    return find(request.method).cloud is not None and (result.closed is None or result.answer.resumed > 0)
 
 
 def _share(result: Result, kind: Kind) -> float | None:

@@ -20,9 +20,8 @@ from antiphon.device.clouds import Clouds
 from antiphon.device.connection import Connection
 from antiphon.device.disclosure_log import disclosure_log
 from antiphon.device.fitting import require_clouds, require_documents, require_fit, require_given
-from antiphon.device.host import Host, Show, now
 from antiphon.device.room import Room
-from antiphon.device.runner import Runner
+from antiphon.device.runner import Host, Runner, Show, now
 from antiphon.device.stream import Stream
 from antiphon.engine.worker import Worker
 from antiphon.errors import ModelError, UsageError

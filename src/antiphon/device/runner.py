@@ -2,34 +2,83 @@
 
 What a lost link means is the method's (`OnLoss`). An answer that cannot do without its cloud waits for it and goes on where it
 was, in a new session that begins with the tokens so far (docs/protocol.md, "Going on after a lost connection").
+
+`Runner` has the half run, `Host` carries out what it asks for.
 """
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from enum import Enum
+from typing import TypeVar
 
 from antiphon.config import Request
-from antiphon.device.answer import Answer
+from antiphon.core.distributions import Logits
+from antiphon.device.answer import Answer, Piece
 from antiphon.device.connection import MEND_SECONDS, Connection
-from antiphon.device.host import Host, now, run_half
-from antiphon.device.session import CLOSE_SECONDS, DeviceSession
-from antiphon.errors import LinkError, ProtocolError, RemoteError
-from antiphon.methods.base import DeviceSide, Method
-from antiphon.methods.effects import Finish
-from antiphon.wire.messages import Closed, Open
+from antiphon.device.sessions import IN_VAIN, ROOM_SECONDS, Sessions, identity, require_same
+from antiphon.engine.worker import Worker
+from antiphon.errors import LinkError, RemoteError
+from antiphon.methods.base import DeviceSide, Method, OnLoss
+from antiphon.methods.drive import Links, drive
+from antiphon.methods.effects import Arrived, Emit, Finish, Half, Step
+from antiphon.wire.messages import Closed, Message, Open
 from antiphon.wire.session import TrafficCounter
 
-IN_VAIN = 10
-"""Losses without a new token between them, after which an answer is given up."""
+Result = TypeVar("Result")
+
+Show = Callable[[Sequence[Piece]], None]
+"""Called once a round with the text that it brought, perhaps none yet."""
 
 
-class OnLoss(Enum):
-    """What becomes of an answer whose link to a cloud is lost."""
+class _StopString(Exception):  # noqa: N818 - it is no error
+    """A stop string came: the answer is over, whatever the method still plans."""
 
-    WAIT = "it waits for the cloud, and goes on with it where it was"
-    DROP = "it goes on without the cloud"
+
+class Host:
+    """Carries out what a device half asks for: in the model's thread, its sessions with clouds, and the answer that grows."""
+
+    sessions: Links
+    """Those of the answer, or of the part of it since the last loss."""
+
+    def __init__(self, worker: Worker, answer: Answer, show: Show) -> None:
+        self._worker = worker
+        self._answer, self._show = answer, show
+
+    async def compute(self, call: Callable[[], Result]) -> Result:
+        """Run a call in the model's thread."""
+        return await self._worker.run(call)
+
+    def step(self, step: Step) -> Logits:
+        """Run a pass."""
+        return self._worker.timed(step.run, len(step.tokens), step.keep + len(step.tokens))[0]
+
+    async def send(self, message: Message, to: int) -> None:
+        """Send to a cloud."""
+        await self.sessions.send(message, to)
+
+    async def receive(self, within: float | None) -> Message | None:
+        """The next message of the one cloud."""
+        return await self.sessions.receive(within)
+
+    async def receive_any(self, within: float | None) -> Arrived | None:
+        """The next message of any cloud."""
+        return await self.sessions.receive_any(within)
+
+    def now(self) -> float:
+        """The time in seconds."""
+        return now()
+
+    async def emit(self, emit: Emit) -> None:
+        """Add to the answer, and show it."""
+        self._show(self._answer.take(emit, now()))
+        if self._answer.stopped:
+            raise _StopString
+
+    def finish(self, finish: Finish) -> Finish:
+        """Show what was held back. Why the answer ended: perhaps at a stop string that was found only now."""
+        if pieces := self._answer.end():
+            self._show(pieces)
+        return Finish.STOP if self._answer.stopped else finish
 
 
 class Runner:
@@ -43,62 +92,52 @@ class Runner:
         self.session = 0
         """The number of the last session with the one cloud; 0 if there is none, or if documents are mixed."""
         self._method, self._request, self._seed, self._side = method, request, seed, side
-        self._on_loss = OnLoss.DROP if method.mixes else OnLoss.WAIT
         self._lost_at, self._in_vain = -1, 0
         self._refused_since: float | None = None
 
     async def run(self, connections: Sequence[Connection], host: Host) -> Finish:
         """Write it to its end."""
         while True:
-            identities = list(map(self._identity, connections))
+            before = [identity(connection, self._method) for connection in connections]
             try:
                 return await self._attempt(connections, host)
             except LinkError as lost:
-                if self._on_loss is OnLoss.DROP:
+                if self._method.on_loss is not OnLoss.WAIT:
                     raise
                 if (finish := self._complete(host)) is not None:
                     return finish
                 await self._mend(connections, lost)
             except RemoteError as refusal:
                 await self._wait_for_room(refusal)
-            self._require_same(connections, identities)
+            for connection, one in zip(connections, before, strict=True):
+                require_same(connection, self._method, one)
 
     async def _attempt(self, connections: Sequence[Connection], host: Host) -> Finish:
         """From new sessions to the end of the answer, or to a loss that it waits for."""
-        host.begin()
+        sessions = host.sessions = Sessions(connections, self._opening, self._method)
         try:
-            for end, connection in enumerate(connections):
-                host.sessions.append(await self._opened(connection, host, end))
-            finish = await self._written(host)
+            await sessions.open()
+            finish = await self._written(sessions, host)
             if not self._method.mixes:
-                self.closed = together([await session.closed() for session in host.sessions])
+                self.closed = await sessions.closed()
             return finish
         finally:
-            if self._method.mixes:  # its cloud half serves until it is told to stop
-                await self._dismiss(host)
-            self._count(host.sessions)
+            if self._method.mixes:  # their cloud halves serve until they are told to stop
+                self.closed = await sessions.dismissed()
+            self._count(sessions)
 
-    async def _opened(self, connection: Connection, host: Host, end: int) -> DeviceSession:
-        asked = opening(self._request, self._seed, self._side.transcript.numbers)
-        try:
-            return await connection.open(asked, host.inbox, end)
-        except LinkError as lost:  # it broke since the last answer
-            if self._on_loss is OnLoss.WAIT:
-                raise
-            identity = self._identity(connection)
-            await connection.mend(lost)
-            self._require_same([connection], [identity])
-            return await connection.open(asked, host.inbox, end)
+    def _opening(self) -> Open:
+        return opening(self._request, self._seed, self._side.transcript.numbers)
 
-    async def _written(self, host: Host) -> Finish:
+    async def _written(self, sessions: Sessions, host: Host) -> Finish:
         """Run the half; whatever ends it before its time also ends the sessions in the clouds."""
         try:
             finish = await run_half(self._method.device(self._side, self._request.options).run(), host)
         except BaseException:
-            await _cancel(host.sessions)
+            await sessions.cancel()
             raise
         if finish is Finish.STOP and not self._method.mixes:
-            for session in host.sessions:
+            for session in sessions.now:
                 await session.cancel()
         return finish
 
@@ -127,49 +166,29 @@ class Runner:
         since = self._refused_since = now() if self._refused_since is None else self._refused_since
         if refusal.code != "busy" or not self.answer.resumed or now() - since > MEND_SECONDS:
             raise refusal
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(ROOM_SECONDS)
 
-    async def _dismiss(self, host: Host) -> None:
-        """The answer is complete, so nothing that goes wrong here matters."""
-        await _cancel(host.sessions)
-        words: list[Closed] = []
-        with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_SECONDS):
-                while any(session.alive for session in host.sessions) or not host.inbox.empty():
-                    _, arrived = await host.inbox.get()
-                    words += [arrived] if isinstance(arrived, Closed) else []
-        self.closed = together(words) if len(words) == len(host.sessions) else None
-
-    def _count(self, sessions: Sequence[DeviceSession]) -> None:
-        for session in sessions:
-            self.traffic += session.traffic()
-        if sessions:
-            self.prompt_tokens = self.prompt_tokens or sessions[0].prompt_tokens
-            self.session = 0 if self._method.mixes else sessions[0].number
-
-    def _identity(self, connection: Connection) -> tuple[object, ...]:
-        """What the device looked at before it asked this cloud: with another one the answer cannot go on."""
-        welcome = connection.welcome
-        if self._method.mixes:
-            return welcome.vocabulary, welcome.scorer, welcome.methods
-        return welcome.model, connection.common.digest
-
-    def _require_same(self, connections: Sequence[Connection], identities: Sequence[tuple[object, ...]]) -> None:
-        for connection, identity in zip(connections, identities, strict=True):
-            if self._identity(connection) != identity:
-                raise ProtocolError(f"the cloud serves {self._now_serves(connection)}: ask again")
-
-    def _now_serves(self, connection: Connection) -> str:
-        name = connection.welcome.model
-        if self._method.mixes:
-            return f"{name} with other tokens or documents scored otherwise now"
-        return f"{name} now, so the answer cannot go on"
+    def _count(self, sessions: Sessions) -> None:
+        self.traffic += sessions.traffic()
+        self.answer.resumed += sessions.rejoined
+        if sessions.now:
+            first = sessions.now[0]
+            self.prompt_tokens = self.prompt_tokens or first.prompt_tokens
+            self.session = 0 if self._method.mixes else first.number
 
 
-async def _cancel(sessions: Sequence[DeviceSession]) -> None:
-    for session in sessions:
-        with suppress(LinkError, ProtocolError):
-            await session.cancel()
+async def run_half(half: Half, host: Host) -> Finish:
+    """Run a half to its end, or to a stop string."""
+    try:
+        finish = await drive(half, host)
+    except _StopString:
+        return Finish.STOP
+    return host.finish(finish)
+
+
+def now() -> float:
+    """The running loop's time in seconds."""
+    return asyncio.get_running_loop().time()
 
 
 def opening(request: Request, seed: int, committed: Sequence[int] = ()) -> Open:
@@ -178,12 +197,3 @@ def opening(request: Request, seed: int, committed: Sequence[int] = ()) -> Open:
     options = {} if request.options is None else asdict(request.options)
     max_tokens = request.max_tokens
     return Open(request.method, options, sampling, request.prompt, request.chat, max_tokens, seed, tuple(committed))
-
-
-def together(words: Sequence[Closed]) -> Closed | None:
-    """The costs of all clouds; None of none."""
-    if not words:
-        return None
-    passes, milliseconds = sum(word.passes for word in words), sum(word.compute_ms for word in words)
-    shared, rounding = any(word.shared for word in words), max(word.rounding for word in words)
-    return Closed(words[0].reason, passes, milliseconds, shared, rounding)

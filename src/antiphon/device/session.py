@@ -1,6 +1,7 @@
 """One session of a connection as the device sees it: what arrives for it, what it sends, and what it has cost."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from antiphon.config import Timeouts
@@ -17,7 +18,15 @@ MESSAGES_WAITING, BYTES_WAITING = 4096, 2**26
 
 LOST = "the link of this session was lost"
 
-Arriving: TypeAlias = Inbox[tuple[int, m.Message | AntiphonError]]
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """The link to a cloud that was lost is there again, or its room: another session with it may begin."""
+
+
+Arrival: TypeAlias = m.Message | AntiphonError | Mended
+
+Arriving: TypeAlias = Inbox[tuple[int, Arrival]]
 """What arrived for sessions, with the number that each was given."""
 
 
@@ -45,7 +54,7 @@ def arriving() -> Arriving:
     return Inbox(MESSAGES_WAITING, BYTES_WAITING)
 
 
-def understood(arrived: m.Message | AntiphonError) -> m.Message | AntiphonError:
+def understood(arrived: Arrival) -> Arrival:
     """What arrived; a failure of the cloud is an error."""
     return RemoteError(arrived.sentence, arrived.code) if isinstance(arrived, m.Failure) else arrived
 
@@ -92,7 +101,7 @@ class DeviceSession:
         arrived = None if item is None else understood(item[1])
         if isinstance(arrived, AntiphonError):
             raise arrived
-        return arrived
+        return arrived if isinstance(arrived, m.Message) else None
 
     @property
     def lost(self) -> bool:

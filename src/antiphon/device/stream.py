@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from antiphon.device.answer import Piece, Result
-from antiphon.device.host import Show
+from antiphon.device.runner import Show
 from antiphon.errors import UsageError
 
 Write = Callable[[Show], Awaitable[Result]]

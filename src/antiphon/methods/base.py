@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from enum import Enum
 from typing import Any, Protocol
 
 from antiphon.config import ChainOptions
@@ -147,6 +148,18 @@ class CloudHalf(Protocol):
         ...
 
 
+class OnLoss(Enum):
+    """What becomes of an answer when the link to a cloud is lost (METHODS 3, resuming; METHODS 4).
+
+    WAIT: it waits for the cloud, and goes on with it where it was. REJOIN: it goes on without the cloud, and takes it in again
+    when it is back. DROP: it goes on without the cloud, or ends if it cannot.
+    """
+
+    WAIT = "wait"
+    REJOIN = "rejoin"
+    DROP = "drop"
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """A method: its promise and its two halves.
@@ -155,7 +168,7 @@ class Method:
     the device works alone. options: the dataclass of its options; its defaults are the method's. bits: the closed form of what
     crosses the link, if there is one. coupled: with the same seed it writes the very tokens of `cloud`, at any temperature.
     one_cloud: it mixes with one cloud only; others with any number. needs: what the cloud's half asks for; a cloud announces a
-    method where it has all of it. Unless said, everything that an engine may offer.
+    method where it has all of it. Unless said, everything that an engine may offer. on_loss: what a lost link means.
     """
 
     name: str
@@ -169,6 +182,7 @@ class Method:
     coupled: bool = False
     one_cloud: bool = False
     needs: frozenset[Need] = EVERYTHING
+    on_loss: OnLoss = OnLoss.WAIT
 
     @property
     def mixes(self) -> bool:

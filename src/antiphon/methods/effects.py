@@ -81,11 +81,16 @@ class ReceiveAny:
 
 
 @dataclass(frozen=True, slots=True)
+class Rejoined:
+    """A cloud that was lost is back: a new session with it has begun, behind the tokens that are committed now."""
+
+
+@dataclass(frozen=True, slots=True)
 class Arrived:
     """What came from a cloud, or what went wrong with it."""
 
     end: int
-    message: Message | AntiphonError
+    message: Message | AntiphonError | Rejoined
 
 
 @dataclass(frozen=True, slots=True)

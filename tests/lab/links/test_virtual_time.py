@@ -15,7 +15,7 @@ from antiphon.config import Limits, Timeouts
 from antiphon.device.answer import Answer
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.device.host import Host
+from antiphon.device.runner import Host
 from antiphon.device.session import DeviceSession
 from antiphon.engine.worker import Worker
 from antiphon.errors import ProtocolError
@@ -285,7 +285,7 @@ def tenth(width: int, length: int) -> float:
 def device_host() -> tuple[Any, Callable[[Message], None]]:
     session = DeviceSession(SimpleNamespace(wire=None, timeouts=Timeouts()), 1)  # type: ignore[arg-type]
     host = Host(VirtualWorker(tenth), Answer(identity(ToyModel(SHARED).vocabulary), (), 0.0), lambda pieces: None)
-    host.sessions = [session]
+    host.sessions = SimpleNamespace(send=session.send, receive=session.receive)
     return host, session.deliver
 
 

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from typing import Any
 
 from antiphon.errors import LinkError
-from antiphon.methods.base import CloudSide, DeviceSide, Method
+from antiphon.methods.base import CloudSide, DeviceSide, Method, OnLoss
 from antiphon.methods.effects import Half, Receive, Send, ServingHalf, expect
 from antiphon.methods.mixture.cloud import mixing_of
 from antiphon.methods.mixture.options import LONGEST_WAIT, MixtureOptions
@@ -62,4 +62,5 @@ DRCG = Method(
     options=MixtureOptions,
     needs=frozenset({Need.DOCUMENTS}),
     one_cloud=True,
+    on_loss=OnLoss.DROP,
 )

@@ -13,7 +13,7 @@ import numpy as np
 from antiphon.core.distributions import Probs
 from antiphon.core.mixture.scores import SCORES
 from antiphon.errors import LinkError
-from antiphon.methods.base import CloudSide, Method
+from antiphon.methods.base import CloudSide, Method, OnLoss
 from antiphon.methods.effects import Consulted, Emit, Emitted, Half, Kind
 from antiphon.methods.mixture.cloud import MIXTURE_NEEDS, DenseCloud
 from antiphon.methods.mixture.cloud_stream import CloudStream, Proof
@@ -98,4 +98,5 @@ DRDG_SW = Method(
     SequenceCloud,
     options=MixtureOptions,
     needs=MIXTURE_NEEDS,
+    on_loss=OnLoss.DROP,
 )

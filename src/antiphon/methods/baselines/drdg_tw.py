@@ -4,7 +4,7 @@ The cloud waits for every token before it scores the next, and sends all scores 
 of the mixture, at a round trip each.
 """
 
-from antiphon.methods.base import Method
+from antiphon.methods.base import Method, OnLoss
 from antiphon.methods.mixture.cloud import MIXTURE_NEEDS, LockstepCloud
 from antiphon.methods.mixture.device import MixtureDevice
 from antiphon.methods.mixture.options import MixtureOptions
@@ -27,4 +27,5 @@ DRDG_TW = Method(
     LockstepCloud,
     options=MixtureOptions,
     needs=MIXTURE_NEEDS,
+    on_loss=OnLoss.REJOIN,
 )

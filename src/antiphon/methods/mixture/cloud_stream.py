@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from antiphon.core.mixture.debt import WaitingDebt
 from antiphon.core.mixture.scores import Codes, Report
-from antiphon.errors import AntiphonError, ProtocolError
+from antiphon.errors import AntiphonError, LinkError, ProtocolError
 from antiphon.methods.base import Transcript
 from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.methods.mixture.response_time import ResponseTime
@@ -36,6 +36,7 @@ class CloudStream:
         self, end: int, transcript: Transcript, codec: ScoreCodec, options: MixtureOptions, *, dense: bool, interval: int
     ) -> None:
         self.end = end
+        self._mass_before: float | None = None  # what it said in a session that was lost
         self.log_mass: float | None = None
         """The logarithm of what its passages weigh; None before it was said."""
         self.lost: AntiphonError | None = None
@@ -62,6 +63,11 @@ class CloudStream:
         return self.lost is None and self.log_mass is not None
 
     @property
+    def is_gone(self) -> bool:
+        """Whether it takes no part for the rest of the answer: it was wrong, or refused. One that was lost may come back."""
+        return self.lost is not None and not isinstance(self.lost, LinkError)
+
+    @property
     def strays(self) -> bool:
         """Whether it is to be told the right tokens now. Not if it was told often and has said nothing since: it stalls."""
         return self._stray is not None and self.epoch - self._answered < UNANSWERED
@@ -71,11 +77,18 @@ class CloudStream:
         self.lost = error if isinstance(error, AntiphonError) else ProtocolError(str(error), "out-of-range")
         self._proofs.clear()
 
+    def resume(self, before: "CloudStream") -> "CloudStream":
+        """Begin as the stream of the same cloud after a loss: how fast it answers is known, and its debt is forgiven."""
+        self.response_time = before.response_time
+        self.response_time.interrupted()
+        self._mass_before = before._mass_before if before.log_mass is None else before.log_mass
+        return self
+
     def take(self, message: Message, now: float) -> None:
         """Take a message in. Raises ProtocolError for one that cannot be."""
         match message:
             case Retrieved(log_mass=log_mass) if self.log_mass is None and log_mass < math.inf:
-                self.log_mass = log_mass
+                self._weigh(log_mass)
             case Supplement():
                 self._take_supplement(message)
             case Evidence():
@@ -127,6 +140,14 @@ class CloudStream:
             return None
         self._reported = shared
         return Progress(shared)
+
+    def _weigh(self, log_mass: float) -> None:
+        """What it found; the weights of an answer are those of its beginning. What was committed since, it is to be told."""
+        if self._mass_before is not None and not math.isclose(log_mass, self._mass_before, rel_tol=1e-9, abs_tol=1e-9):
+            raise ProtocolError("the cloud found other passages than before it was lost", "out-of-range")
+        self.log_mass = log_mass if self._mass_before is None else self._mass_before
+        if self._transcript.position > self._expected:
+            self._stray = self._expected
 
     def _take_evidence(self, message: Evidence, now: float) -> None:
         if self._answered < message.epoch <= self.epoch:

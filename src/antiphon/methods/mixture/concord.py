@@ -7,7 +7,7 @@ that was decided with evidence is the one of the dense mixture on decoded scores
 `concord-nosystem` waits for the evidence of every step, `concord-nocomm` sends all scores: the paper's two ablations.
 """
 
-from antiphon.methods.base import Method
+from antiphon.methods.base import Method, OnLoss
 from antiphon.methods.mixture.cloud import MIXTURE_NEEDS, DenseCloud, MixtureCloud
 from antiphon.methods.mixture.device import MixtureDevice
 from antiphon.methods.mixture.options import MixtureOptions
@@ -26,7 +26,9 @@ class DenseDevice(MixtureDevice):
 
 
 _SUMMARY = "sparse evidence down, a certificate, few questions; waiting costs debt"
-CONCORD = Method("concord", _SUMMARY, False, MixtureDevice, MixtureCloud, options=MixtureOptions, needs=MIXTURE_NEEDS)
+CONCORD = Method(
+    "concord", _SUMMARY, False, MixtureDevice, MixtureCloud, options=MixtureOptions, needs=MIXTURE_NEEDS, on_loss=OnLoss.REJOIN
+)
 CONCORD_NOSYSTEM = Method(
     "concord-nosystem",
     "concord that always waits",
@@ -35,7 +37,15 @@ CONCORD_NOSYSTEM = Method(
     MixtureCloud,
     options=MixtureOptions,
     needs=MIXTURE_NEEDS,
+    on_loss=OnLoss.REJOIN,
 )
 CONCORD_NOCOMM = Method(
-    "concord-nocomm", "concord with all scores", False, DenseDevice, DenseCloud, options=MixtureOptions, needs=MIXTURE_NEEDS
+    "concord-nocomm",
+    "concord with all scores",
+    False,
+    DenseDevice,
+    DenseCloud,
+    options=MixtureOptions,
+    needs=MIXTURE_NEEDS,
+    on_loss=OnLoss.REJOIN,
 )

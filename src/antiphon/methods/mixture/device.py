@@ -4,6 +4,7 @@ A step: the device scores it behind its own documents; with the clouds' evidence
 for it as long as the method has patience, and decides without those that are late: with none of them its own token is it.
 
 A cloud that is lost, silent or wrong ends nothing: the device goes on without it, and alone its tokens are marked as its own.
+One whose link was lost takes part again once it is back, in a new session that begins behind the committed tokens.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -13,9 +14,9 @@ from antiphon.core.distributions import Probs
 from antiphon.core.mixture.certificate import Certificate
 from antiphon.core.mixture.consult import AskAll, Effort, Question, Questions, Replies, Settled, consult
 from antiphon.core.mixture.scores import Codes, Report, Values
-from antiphon.errors import CapacityError, LinkError, ProtocolError, RemoteError
+from antiphon.errors import AntiphonError, CapacityError, LinkError, ProtocolError, RemoteError
 from antiphon.methods.base import DeviceSide
-from antiphon.methods.effects import Consulted, Emit, Emitted, Half, Kind, Now, ReceiveAny, Send
+from antiphon.methods.effects import Consulted, Emit, Emitted, Half, Kind, Now, ReceiveAny, Rejoined, Send
 from antiphon.methods.mixture.cloud_stream import CloudStream, Proof
 from antiphon.methods.mixture.options import LONGEST_WAIT, MixtureOptions
 from antiphon.wire.messages import Message
@@ -46,11 +47,7 @@ class MixtureDevice:
         if not side.mixing.sampled:
             self.drafter.warm(1.0)  # greedy decisions are made between distributions, not between point masses
         self._codec = ScoreCodec(side.common.target_size, side.common.target_bits)
-        interval = 1 if self.lockstep else max(1, options.ahead // 2)
-        self.lines = [
-            CloudStream(end, side.transcript, self._codec, options, dense=self.dense, interval=interval)
-            for end in range(side.mixing.clouds)
-        ]
+        self.lines = [self._line(end) for end in range(side.mixing.clouds)]
         self._prepared: tuple[list[int], Probs] | None = None
 
     @property
@@ -103,6 +100,11 @@ class MixtureDevice:
         refused = next((line.lost for line in self.lines if isinstance(line.lost, RemoteError)), None)
         if refused is not None and not self.partners():
             raise refused
+
+    def _line(self, end: int) -> CloudStream:
+        """A cloud's stream of a session that begins behind the committed tokens."""
+        interval = 1 if self.lockstep else max(1, self.options.ahead // 2)
+        return CloudStream(end, self.side.transcript, self._codec, self.options, dense=self.dense, interval=interval)
 
     def partners(self) -> list[CloudStream]:
         """The clouds that take part."""
@@ -201,27 +203,33 @@ class MixtureDevice:
                 return
 
     def _drain(self) -> Generator[Any, Any, None]:
-        while self.partners() and (yield from self._take_one(0.0)):
+        while not all(line.is_gone for line in self.lines) and (yield from self._take_one(0.0)):
             pass
 
     def _take_one(self, within: float) -> Generator[Any, Any, bool]:
         """Take a message if one comes in time."""
         if (arrived := (yield ReceiveAny(within))) is None:
             return False
-        line = self.lines[arrived.end]
+        line, message = self.lines[arrived.end], arrived.message
+        if not isinstance(message, Rejoined):
+            yield from self._take(line, message)
+        elif not line.is_gone:
+            self.lines[line.end] = self._line(line.end).resume(line)
+        return True
+
+    def _take(self, line: CloudStream, message: Message | AntiphonError) -> Generator[Any, Any, None]:
         if line.lost is not None:
-            return True
+            return
         try:
-            if not isinstance(arrived.message, Message):
-                raise arrived.message
-            line.take(arrived.message, (yield Now()))
+            if isinstance(message, AntiphonError):
+                raise message
+            line.take(message, (yield Now()))
         except (LinkError, ProtocolError, RemoteError) as error:
             line.lose(error)
         if line.strays:
             yield from self._tell(line, line.realign((yield Now())))
         elif (progress := line.progress()) is not None:
             yield from self._tell(line, progress)  # also where the next step waits for evidence: else the cloud waits too
-        return True
 
     def _replies(self, questions: Questions, lines: Lines) -> Generator[Any, Any, Replies]:
         """Ask, and wait for the answers; a cloud that is late, falls silent, or is wrong, gives none."""

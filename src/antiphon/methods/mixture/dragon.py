@@ -15,7 +15,7 @@ from antiphon.core.mixture.certificate import Certificate
 from antiphon.core.mixture.consult import Effort
 from antiphon.core.mixture.scores import SCORES, Report, Values
 from antiphon.core.mixture.weights import weights_of
-from antiphon.methods.base import CloudSide, Method
+from antiphon.methods.base import CloudSide, Method, OnLoss
 from antiphon.methods.mixture.cloud import MIXTURE_NEEDS, DraftingCloud
 from antiphon.methods.mixture.cloud_stream import Proof
 from antiphon.methods.mixture.device import Lines, MixtureDevice
@@ -85,5 +85,6 @@ DRAGON = Method(
     DragonCloud,
     options=MixtureOptions,
     needs=MIXTURE_NEEDS,
+    on_loss=OnLoss.REJOIN,
     one_cloud=True,
 )

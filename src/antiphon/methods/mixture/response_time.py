@@ -20,6 +20,10 @@ class ResponseTime:
         """A new epoch began."""
         self._asked = now
 
+    def interrupted(self) -> None:
+        """The link was lost: what was asked for does not come."""
+        self._asked = None
+
     def arrived(self, now: float) -> None:
         """Evidence came."""
         if self._asked is None:
