@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.methods import BASELINES, MIXTURES
+from antiphon.methods import METHODS as METHODS_BY_NAME
+
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = ("src", "tests", "examples", "tools", "docs")
 OWN = Path("tests/test_citations.py")
@@ -99,6 +102,11 @@ def test_there_are_citations_of_every_section() -> None:
     code = "\n".join(path.read_text(encoding="utf-8") for path in files() if path.suffix == ".py")
     assert {number for number, *_ in METHODS.findall(code)} == set("012345")
     assert {name for name, _ in PAPER.findall(code)} == {"TSLT", "X-CoSD", "CONCORD"}
+
+
+def test_every_method_has_a_heading_of_its_own() -> None:
+    named = set().union(*page(ROOT / "docs/methods.md").names.values())
+    assert {*METHODS_BY_NAME, *MIXTURES, *BASELINES} - named == set()
 
 
 @pytest.mark.parametrize(
