@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from antiphon.config import Request
 from antiphon.device.answer import Result
 from antiphon.device.generate import Device
-from antiphon.device.host import Show
+from antiphon.device.runner import Show
 from antiphon.errors import UsageError
 from antiphon.models.catalog import AnyModel
 from antiphon.retrieval.opening import AnyLibrary
