@@ -14,10 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from antiphon import __version__
 from antiphon.config import ModelConfig, Request, SamplingParams
@@ -28,7 +26,7 @@ from antiphon.errors import UsageError
 from antiphon.methods import find
 from antiphon.models import load
 from antiphon_lab.ends.trials import seed_of
-from antiphon_lab.report.screen import progress_bar
+from antiphon_lab.report.screen import progress_bar, table_of
 from antiphon_lab.stats.bootstrap import TOO_FEW, Interval, difference_interval
 from antiphon_lab.store import Store
 from antiphon_lab.workloads.questions import Question
@@ -266,25 +264,24 @@ def scores_of(task: Task, ours: Sums, reference: Sums | None) -> Iterator[Score]
 
 def table(report: Report) -> Table:
     """A row a method, a column a metric; below each score the interval of its difference to `cloud`."""
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    shown.title = f"Scores, 0 to 100 (rows a task: {report.plan.rows}), with the 95 % interval of the difference to cloud"
-    shown.title_justify = "left"
-    shown.caption, shown.caption_justify = "bits are a committed token", "left"
-    shown.add_column("method")
-    shown.add_column("exact")
-    for heading in (*(f"{score.task}\n{score.metric}" for score in report.rows[0].scores), "bits\nup", "bits\ndown"):
-        shown.add_column(heading, justify="right")
-    for row in report.rows:
-        bits = map(_short, (row.uplink_bits_per_token, row.downlink_bits_per_token))
-        shown.add_row(row.method, "yes" if row.exact else "no", *map(_cell, row.scores), *bits)
-    return shown
+    title = f"Scores, 0 to 100 (rows a task: {report.plan.rows}), with the 95 % interval of the difference to cloud"
+    metrics = [f"{score.task}\n{score.metric}" for score in report.rows[0].scores]
+    rows = {
+        row.method: [
+            "yes" if row.exact else "no",
+            *map(_cell, row.scores),
+            *map(_short, (row.uplink_bits_per_token, row.downlink_bits_per_token)),
+        ]
+        for row in report.rows
+    }
+    return table_of(title, ("exact", *metrics, "bits\nup", "bits\ndown"), rows, "bits are a committed token")
 
 
-def _cell(score: Score) -> Text:
+def _cell(score: Score) -> str:
     if score.difference is None:
-        return Text(f"{score.score:.1f}")
+        return f"{score.score:.1f}"
     interval = TOO_FEW if score.interval is None else "[{:+.1f},\n{:+.1f}]".format(*score.interval)
-    return Text(f"{score.score:.1f}\n{interval}")
+    return f"{score.score:.1f}\n{interval}"
 
 
 def _short(bits: float) -> str:
