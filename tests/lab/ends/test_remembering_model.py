@@ -134,6 +134,16 @@ def test_what_was_recalled_is_read_once_something_new_follows() -> None:
     np.testing.assert_array_equal(context.extend([3]), CountedModel().open().extend([2, 7, 3]))
 
 
+def test_what_was_read_and_forgotten_is_read_again_for_its_logits() -> None:
+    remembering = RememberingModel(CountedModel(), most_bytes=1)  # one row
+    context = remembering.open()
+    context.extend([1, 2])
+    context.extend([3])
+    context.rewind(1)
+    np.testing.assert_array_equal(context.extend([2]), CountedModel().open().extend([1, 2]))
+    np.testing.assert_array_equal(context.extend([3, 4], 2), CountedModel().open().extend([1, 2, 3, 4], 2))
+
+
 def test_what_is_kept_of_a_tree_is_not_read_again() -> None:
     model = CountedModel()
     context = RememberingModel(model).open()
