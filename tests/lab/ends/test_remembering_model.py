@@ -49,6 +49,7 @@ class CountedModel(ToyModel):
 
 class CountedContext(ToyContext):
     def extend(self, tokens: Sequence[int], rows: int = 1) -> Logits:
+        assert rows <= len(tokens)  # a real model has logits of what it reads alone
         found = super().extend(tokens, rows)
         self._model.read += len(tokens)
         return found
