@@ -244,7 +244,7 @@ from antiphon.methods import METHODS
 from antiphon.methods.base import Method
 from antiphon.methods.effects import Receive, Send, expect
 from antiphon.methods.speculative.cloud_only import CloudOnlyCloud, CloudOnlyDevice
-from antiphon.config import NoOptions
+from antiphon.options import NoOptions
 from antiphon.wire.messages import Envelope, Note, decode, encode
 from support.links import linked
 

@@ -5,25 +5,16 @@ import math
 
 import pytest
 
-from antiphon.config import (
-    MAX_AHEAD,
-    MAX_DRAFT_LENGTH,
-    CandidateOptions,
-    ChainOptions,
-    CoupledOptions,
-    CoupledTreeOptions,
-    Limits,
-    ModelConfig,
-    NoOptions,
-    Request,
-    SamplingParams,
-    ServeConfig,
-    SplitOptions,
-    TreeOptions,
-    TsltOptions,
-    UncertaintyOptions,
-)
+from antiphon.config import Limits, ModelConfig, Request, SamplingParams, ServeConfig
 from antiphon.errors import UsageError
+from antiphon.methods.baselines.cu_hlm import CompressedOptions
+from antiphon.methods.speculative.coupled import MAX_AHEAD, CoupledOptions
+from antiphon.methods.speculative.coupled_tree import CoupledTreeOptions
+from antiphon.methods.speculative.options import MAX_DRAFT_LENGTH, ChainOptions, SplitOptions
+from antiphon.methods.speculative.tslt import TsltOptions
+from antiphon.methods.speculative.tslt_tree import TsltTreeOptions
+from antiphon.methods.speculative.xcosd_e import CandidateOptions
+from antiphon.options import NoOptions
 
 BAD_SAMPLING = [
     ("temperature", -0.1, "temperature must be between 0 and 100, not -0.1"),
@@ -86,8 +77,8 @@ BAD_UNCERTAINTY = [
     ("uncertain", -0.1, "uncertain must be a share from 0 to 1, not -0.1"),
     ("uncertain", 1.1, "uncertain must be a share from 0 to 1, not 1.1"),
     ("uncertain", math.nan, "uncertain must be a share from 0 to 1, not nan"),
-    ("kept", 0, "kept must be 1 to 4096, not 0"),
-    ("kept", 4097, "kept must be 1 to 4096, not 4097"),
+    ("top_k", 0, "top-k must be 1 to 4096, not 0"),
+    ("top_k", 4097, "top-k must be 1 to 4096, not 4097"),
 ]
 BAD_MODEL = [
     ("name", "", "a model needs a name"),
@@ -116,10 +107,10 @@ BAD = [
     *((SamplingParams, {}, *case) for case in BAD_SAMPLING),
     *((ChainOptions, {}, *case) for case in BAD_OPTIONS),
     *((CandidateOptions, {}, *case) for case in BAD_CANDIDATES),
-    *((UncertaintyOptions, {}, *case) for case in BAD_UNCERTAINTY),
+    *((CompressedOptions, {}, *case) for case in BAD_UNCERTAINTY),
     *((TsltOptions, {}, *case) for case in BAD_SPARSE),
     (TsltOptions, {"wire": "tight"}, "draft_precision", 32, "wire tight needs a draft precision of 8 or 16 bits"),
-    *((TreeOptions, {}, *case) for case in (*BAD_SPARSE, *BAD_TREES)),
+    *((TsltTreeOptions, {}, *case) for case in (*BAD_SPARSE, *BAD_TREES)),
     *((CoupledTreeOptions, {}, *case) for case in BAD_TREES),
     *((CoupledOptions, {}, *case) for case in BAD_LENGTHS),
     *((TsltOptions, {}, *case) for case in BAD_LENGTHS),
@@ -150,9 +141,9 @@ GOOD = [
     (SplitOptions, {"draft_length": MAX_DRAFT_LENGTH, "draft_precision": 32, "precision": 32}),
     (CandidateOptions, {"candidates": 31, "iterations": 64}),
     (TsltOptions, {"truncate": "p=1", "wire": "tight", "draft_precision": 16, "draft_length": MAX_DRAFT_LENGTH}),
-    (TreeOptions, {"truncate": "off", "expansion": "63", "draft_precision": 32}),
+    (TsltTreeOptions, {"truncate": "off", "expansion": "63", "draft_precision": 32}),
     (CoupledTreeOptions, {"expansion": "1"}),
-    (UncertaintyOptions, {"draws": 1, "uncertain": 0.0, "kept": 1}),
+    (CompressedOptions, {"draws": 1, "uncertain": 0.0, "top_k": 1}),
     (ModelConfig, {"name": "toy", "context": 16, "threads": 1024}),
     (ModelConfig, {"name": "toy", "context": 2**20, "threads": 0}),
     (ServeConfig, {"port": 0}),

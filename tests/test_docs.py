@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.config import ChainOptions, Request, SamplingParams
+from antiphon.config import Request, SamplingParams
 from antiphon.device.check import check
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.methods import WITHOUT_DOCUMENTS
+from antiphon.methods.speculative.options import ChainOptions
 from support.links import linked
 
 ROOT = Path(__file__).resolve().parents[1]

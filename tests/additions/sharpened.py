@@ -5,25 +5,24 @@ Any distribution is a fair one to draft from where what is sent is what was samp
 
 from dataclasses import dataclass
 
-from antiphon.config import ChainOptions
 from antiphon.core.distributions import Probs
-from antiphon.errors import UsageError
 from antiphon.methods import closed_forms
 from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.speculative.chain import CHAIN_NEEDS
 from antiphon.methods.speculative.dsd import DsdCloud, DsdDevice
+from antiphon.methods.speculative.options import ChainOptions
+from antiphon.options import option, require
 
 
 @dataclass(frozen=True, slots=True)
 class SharpenedOptions(ChainOptions):
-    """heat: the temperature of the drafts, on top of that of the answer. Raises UsageError."""
+    """Options of `sharpened`. Raises UsageError for a value that does not fit."""
 
-    heat: float = 0.5
+    heat: float = option(0.5, "Temperature of the drafts, on top of that of the answer.")
 
     def __post_init__(self) -> None:
         ChainOptions.__post_init__(self)
-        if not 0.05 <= self.heat <= 20:
-            raise UsageError(f"heat must be between 0.05 and 20, not {self.heat}")
+        require(0.05 <= self.heat <= 20, f"heat must be between 0.05 and 20, not {self.heat}")
 
 
 class SharpenedDevice(DsdDevice):

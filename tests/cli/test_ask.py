@@ -22,7 +22,6 @@ from antiphon.cli.ask import ask
 from antiphon.cli.marks import STYLES, Marking
 from antiphon.device.answer import Piece
 from antiphon.methods.effects import Kind
-from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.retrieval.index import Found
 from antiphon.retrieval.sqlite.index import SqliteIndex
 from antiphon.retrieval.weights import BM25_TEMPERATURE, COSINE_TEMPERATURE
@@ -93,7 +92,7 @@ def asked(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return Asking(folder, monkeypatch, capsys)
 
 
-PATIENT = ("--method", "concord-nosystem", "--gate", "off", "--max-tokens", "30")
+PATIENT = ("--method", "concord-nosystem", "-o", "gate=off", "--max-tokens", "30")
 
 
 def test_an_answer_with_its_marks_and_sources(folder: Path, asked: Asking, others: tuple[str, str]) -> None:
@@ -145,7 +144,7 @@ def test_the_library_is_searched_once(folder: Path, asked: Asking, cloud: str, m
         return search(self, question, count)
 
     monkeypatch.setattr(SqliteIndex, "search", counted)
-    for arguments, clouds in ((("--kept", "1"), (cloud,)), (("--kept", "1", "--method", "crcg"), ())):
+    for arguments, clouds in ((("-o", "passages=1"), (cloud,)), (("-o", "passages=1", "--method", "crcg"), ())):
         searched.clear()
         figures = asked.figures(*arguments, QUESTION, clouds=clouds)
         assert searched == [(QUESTION, 1)]
@@ -218,43 +217,10 @@ def test_the_same_scores_at_both_ends_change_nothing(asked: Asking, cloud: str) 
     """`toy-cloud` at both: the mixture is what either would write, whatever the options."""
     plain = asked.figures(QUESTION, clouds=(cloud,))
     assert plain["changed"] == 0
-    options = [
-        "--first",
-        "1",
-        "--asked",
-        "2",
-        "--rounds",
-        "1",
-        "--chunk",
-        "9",
-        "--chunks",
-        "2",
-        "--delta",
-        "0.1",
-        "--ahead",
-        "3",
-    ]
-    options += ["--epsilon", "0.2", "--bound", "global", "--wait", "400", "--short", "2", "--threshold", "2", "--limit", "5"]
-    options += [
-        "--repayment",
-        "0.5",
-        "--gate",
-        "0.9",
-        "--realign",
-        "hard",
-        "--certificate",
-        "upper",
-        "--fall",
-        "halving",
-        "--neither",
-        "local",
-        "--kept",
-        "1",
-        "--packing",
-        "topp",
-        "--packing-top-p",
-        "0.8",
-    ]
+    given = "first=1 ids_per_question=2 questions=1 chunk=9 chunks=2 delta=0.1 ahead=3 epsilon=0.2 bound=global timeout=0.4 "
+    given += "short_timeout=0.002 debt_threshold=2 max_debt=5 debt_repayment=0.5 gate=0.9 realign=hard certificate=upper "
+    given += "timeout_decay=halving undrafted=local passages=1 min_share=0.5 packing=topp packing_top_p=0.8"
+    options = [word for text in given.split() for word in ("-o", text)]
     other = asked.figures(*options, QUESTION, clouds=(cloud,))
     assert other["token_ids"] == plain["token_ids"]
 
@@ -276,7 +242,7 @@ def test_push_asks_for_no_ids(asked: Asking, others: tuple[str, str], tmp_path: 
     answers = {}
     for disclosure in ("ids", "push"):
         log = tmp_path / disclosure
-        arguments = ["--disclosure", disclosure, "--disclosure-log", str(log), "--bound", "global", "--first", "1"]
+        arguments = ["--disclosure", disclosure, "--disclosure-log", str(log), "-o", "bound=global", "-o", "first=1"]
         figures = asked.figures(*arguments, *PATIENT, QUESTION, clouds=others[:1])
         summary = json.loads(log.read_text().splitlines()[-1])["summary"]
         assert (summary["ids_asked"] > 0) == (disclosure == "ids")
@@ -359,9 +325,9 @@ def test_two_tokens_without_text_of_different_kinds_are_left_open() -> None:
 @pytest.mark.parametrize("form", ["question", "text"])
 def test_the_question_can_come_from_stdin(asked: Asking, cloud: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newline that `echo` adds is no part of what is asked."""
-    given = asked.figures("--form", form, QUESTION, clouds=(cloud,))
+    given = asked.figures("-o", f"prompt_format={form}", QUESTION, clouds=(cloud,))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{QUESTION}\n".encode())))
-    piped = asked.figures("--form", form, "-", clouds=(cloud,))
+    piped = asked.figures("-o", f"prompt_format={form}", "-", clouds=(cloud,))
     assert piped["prompt_tokens"] == given["prompt_tokens"]
 
 
@@ -443,19 +409,9 @@ def test_a_cloud_that_dies_mid_answer(folder: Path) -> None:
     assert {mark["mark"] for mark in figures["marks"][:3]} <= {"confirmed", "changed", None}
 
 
-def test_the_help_shows_the_defaults_of_the_methods() -> None:
-    """They are written there a second time, because `MixtureOptions` is slow to import."""
-    defaults, names = MixtureOptions(), {"packing_top_p": "top_p"}
-    shown = {}
-    for name, parameter in inspect.signature(ask).parameters.items():
-        option = get_args(parameter.annotation)[-1] if get_args(parameter.annotation) else None
-        if isinstance(getattr(option, "show_default", None), str):
-            shown[names.get(name, name)] = option.show_default
+def test_the_help_says_tau() -> None:
     tau = get_args(inspect.signature(ask).parameters["weight_temperature"].annotation)[-1].help
     assert f"Unless given {BM25_TEMPERATURE:g} by words, {COSINE_TEMPERATURE:g} by vectors" in tau
-    assert set(shown) == set(MixtureOptions.__slots__) | set(MixtureOptions.__base__.__slots__)
-    words = {"wait": "auto", "short": str(1000 * defaults.short)}
-    assert shown == {name: words.get(name, str(getattr(defaults, name))) for name in shown}
 
 
 HERE = ("--model", "toy-cloud", "--library", "PRIVATE")
@@ -479,17 +435,17 @@ NOBODY = ("--cloud", "ws://127.0.0.1:1")
         ),
         ((*HERE, *NOBODY, "--method", "magic", "x"), "there is no method 'magic': use one of concord, "),
         ((*HERE, *NOBODY, "--disclosure", "all", "x"), "disclosure must be ids or push, not 'all'"),
-        ((*HERE, *NOBODY, "--disclosure", "push", "--rounds", "2", "x"), "so --rounds 2 does not go with it"),
-        ((*HERE, *NOBODY, "--gate", "shut", "x"), "gate must be a number, or off, not 'shut'"),
-        ((*HERE, *NOBODY, "--gate", "0", "x"), "gate must be above 0 (1 is exact), or off, not 0.0"),
-        ((*HERE, *NOBODY, "--wait", "0", "x"), "wait must be a number of ms above 0, or auto, not 0"),
-        ((*HERE, *NOBODY, "--wait", "nan", "x"), "wait must be a number of ms above 0, or auto, not nan"),
-        ((*HERE, *NOBODY, "--first", "0", "x"), "first must be 1 to 256, not 0"),
-        ((*HERE, *NOBODY, "--realign", "never", "x"), "realign must be soft or hard, not 'never'"),
-        ((*HERE, *NOBODY, "--certificate", "lower", "x"), "certificate must be both or upper, not 'lower'"),
-        ((*HERE, *NOBODY, "--fall", "free", "x"), "fall must be constant, linear or halving, not 'free'"),
-        ((*HERE, *NOBODY, "--neither", "both", "x"), "neither must be dense or local, not 'both'"),
-        ((*HERE, *NOBODY, "--kept", "0", "x"), "kept must be 1 to 64 passages, not 0"),
+        ((*HERE, *NOBODY, "--disclosure", "push", "-o", "questions=2", "x"), "so questions above 0 do not go with it"),
+        ((*HERE, *NOBODY, "-o", "gate=shut", "x"), "gate must be a number or off, not 'shut'"),
+        ((*HERE, *NOBODY, "-o", "gate=0", "x"), "gate must be above 0 (1 is exact), or off, not 0.0"),
+        ((*HERE, *NOBODY, "-o", "timeout=31", "x"), "timeout must be 0 (auto) to 30 s, not 31.0"),
+        ((*HERE, *NOBODY, "-o", "timeout=nan", "x"), "timeout must be a number or auto, not 'nan'"),
+        ((*HERE, *NOBODY, "-o", "first=0", "x"), "first must be 1 to 256, not 0"),
+        ((*HERE, *NOBODY, "-o", "realign=never", "x"), "realign must be soft or hard, not 'never'"),
+        ((*HERE, *NOBODY, "-o", "certificate=lower", "x"), "certificate must be both or upper, not 'lower'"),
+        ((*HERE, *NOBODY, "-o", "timeout_decay=free", "x"), "timeout_decay must be constant, linear or halving, not 'free'"),
+        ((*HERE, *NOBODY, "-o", "undrafted=both", "x"), "undrafted must be dense or local, not 'both'"),
+        ((*HERE, *NOBODY, "-o", "passages=0", "x"), "passages must be 1 to 64, not 0"),
         (
             (*HERE, *NOBODY, "--embedder", "nowhere", "x"),
             "nowhere holds no embedder: a folder with model.onnx and tokenizer.json",

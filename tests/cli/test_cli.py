@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from antiphon.cli import main
+from antiphon.methods import ALL_METHODS, BASELINES
+from antiphon.options import options_of
 from antiphon_lab.cli import main as laboratory
 from support.libraries import serving_command
 
@@ -164,10 +166,26 @@ WITH_TOY = ("generate", "--model", "toy-device", "x")
             "there is no method 'telepathy': use one of cloud, coupled, coupled-tree, ",
         ),
         ((*WITH_TOY, "--method", "concord"), "the method concord answers from documents: `antiphon ask` runs it"),
-        ((*WITH_TOY, "--draft-length", "0"), "draft length must be a number from 1 on, or auto, not '0'"),
+        ((*WITH_TOY, "--draft-length", "few"), "draft_length must be a whole number or auto, not 'few'"),
         ((*WITH_TOY, "--draft-length", "17"), "draft length must be 1 to 16, or 0 (auto), not 17"),
-        ((*WITH_TOY, "--method", "coupled", "--ahead", "33"), "ahead must be 0 (wait) to 32 drafts, not 33"),
-        ((*WITH_TOY, "--method", "dssd", "--precision", "8"), "precision must be 16 or 32 bits, not 8"),
+        ((*WITH_TOY, "--method", "coupled", "-o", "ahead=33"), "ahead must be 0 (wait) to 32 drafts, not 33"),
+        ((*WITH_TOY, "--method", "dssd", "-o", "precision=8"), "precision must be 16 or 32 bits, not 8"),
+        ((*WITH_TOY, "-o", "ahead"), "an option is written name=value, not 'ahead'"),
+        (
+            (*WITH_TOY, "-o", "head=3"),
+            "has no option 'head' (did you mean ahead?): it has draft_length, ahead",
+        ),
+        (
+            (*WITH_TOY, "--method", "dssd", "-o", "ahead=3"),
+            "dssd has no option 'ahead': it has draft_length, draft_prec",
+        ),
+        ((*WITH_TOY, "--method", "cloud", "-o", "ahead=3"), "the method cloud has no option 'ahead', nor any other"),
+        (
+            (*WITH_TOY, "--method", "coupled-tree", "--draft-length", "3"),
+            "has no option 'draft_length': it has expansion",
+        ),
+        ((*WITH_TOY, "--method", "tslt-tree", "-o", "replacement=maybe"), "replacement must be true or false, not 'maybe'"),
+        (("methods", "telepathy"), "there is no method 'telepathy': use one of cloud, concord, "),
         ((*WITH_TOY, "--temperature", "-1"), "temperature must be between 0 and 100, not -1.0"),
         ((*WITH_TOY, "--top-p", "0"), "top-p must be above 0 and at most 1 (off), not 0.0"),
         ((*WITH_TOY, "--max-tokens", "0"), "max-tokens must be at least 1, not 0"),
@@ -193,6 +211,47 @@ def test_what_a_person_can_mend(
     complaint = capsys.readouterr().err.strip().splitlines()[-1]
     assert complaint.startswith("antiphon: ")
     assert sentence in complaint
+
+
+@pytest.mark.parametrize(("command", "lines"), [("generate", 48), ("ask", 56)])
+def test_the_help_fits_two_screens(
+    command: str, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(command, "--help", monkeypatch=monkeypatch) == 0
+    shown = capsys.readouterr().out
+    assert len(shown.splitlines()) <= lines
+    assert all(f" {group} " in shown for group in ("Ends", "Method", "Sampling", "Answer"))
+
+
+def test_methods_are_listed_with_their_options(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert run("methods", monkeypatch=monkeypatch) == 0
+    listed = capsys.readouterr().out
+    assert all(re.search(rf"^ {name} +│ (not )?exact +│ (generate|ask) ", listed, re.MULTILINE) for name in ALL_METHODS)
+    assert listed.count("(baseline)") == len(BASELINES)
+    for name, method in ALL_METHODS.items():
+        assert run("methods", name, monkeypatch=monkeypatch) == 0
+        told = capsys.readouterr().out
+        assert all(
+            re.search(rf"^ {one.name} +│ {re.escape(one.shown)} ", told, re.MULTILINE) for one in options_of(method.options)
+        )
+        assert all(need in " ".join(told.split()) for need in method.needs)
+
+
+@pytest.mark.parametrize(
+    ("method", "given"), [("xcosd-e", "candidates=2"), ("coupled-tree", "expansion=4,2"), ("dsd", "draft_length=1")]
+)
+def test_an_option_of_the_method_is_given_with_o(
+    cloud: str, method: str, given: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--cloud", cloud, "--model", "toy-device", "--method", method, "--temperature", "1", "--seed", "1", "--json"]
+    figures = []
+    for options in ([], ["-o", given], ["--option", given]):
+        assert run("generate", *arguments, *options, "the ", monkeypatch=monkeypatch) == 0
+        figures.append(json.loads(capsys.readouterr().out.splitlines()[-1]))
+    usual, ours, long = (one["uplink_bits_per_token"] + one["downlink_bits_per_token"] for one in figures)
+    assert usual != ours == long
 
 
 def test_an_unknown_flag_is_exit_code_two(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ OPTIONS = {
     "wire": ("plain", "delta", "tight"),
     "first": (1, 8, 256),
     "bound": ("next", "global"),
-    "kept": (1, 2, 64),
+    "passages": (1, 2, 64),
     "replacement": (True, False),
     "candidates": (0, 1, 31),
 }

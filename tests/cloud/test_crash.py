@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from antiphon.config import NoOptions
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.device.session import DeviceSession
@@ -17,6 +16,7 @@ from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import Half, Receive, Send
 from antiphon.methods.speculative.cloud_only import CLOUD, CloudOnlyCloud, CloudOnlyDevice
+from antiphon.options import NoOptions
 from antiphon.wire import messages as m
 from support.links import linked, raw_session, request
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from antiphon.config import MAX_CANDIDATES
 from antiphon.core.distributions import Probs, one_hot, total_variation
 from antiphon.core.resampling import (
+    MAX_CANDIDATES,
     CandidateCount,
     candidate_distribution,
     chance_of_candidate,

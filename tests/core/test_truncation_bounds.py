@@ -18,12 +18,12 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from antiphon.config import SamplingParams, SparseOptions, Truncation
+from antiphon.config import SamplingParams
 from antiphon.core.acceptance import acceptance_rate, residual
 from antiphon.core.distributions import Probs, process, total_variation, truncated
 from antiphon.core.rounding import LogRatios, quantise_ratios, ratios_of
 from antiphon.methods.effects import Exchanged
-from antiphon.methods.speculative.tslt import Sparsifier
+from antiphon.methods.speculative.tslt import SparseOptions, Sparsifier, Truncation
 from antiphon.models.base import Model, spell
 from antiphon.vocabulary import common_vocabulary
 from support.data import real_prompts

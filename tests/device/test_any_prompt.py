@@ -6,14 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from antiphon.config import CoupledOptions, CoupledTreeOptions, NoOptions, Request, SamplingParams
+from antiphon.config import Request, SamplingParams
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.errors import UsageError
 from antiphon.methods import WITHOUT_DOCUMENTS
+from antiphon.methods.speculative.coupled import CoupledOptions
+from antiphon.methods.speculative.coupled_tree import CoupledTreeOptions
 from antiphon.models.base import Model
 from antiphon.models.toy import END, ToyModel, named_toy, toy_pieces
+from antiphon.options import NoOptions
 from support.links import between
 
 WAYS = {

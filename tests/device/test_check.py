@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from antiphon.config import ChainOptions, NoOptions, Request, SamplingParams, TreeOptions, UncertaintyOptions, most_drafts
+from antiphon.config import Request, SamplingParams
 from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits, Probs, process
 from antiphon.device.answer import Result
@@ -22,9 +22,13 @@ from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudHalf, CloudSide
+from antiphon.methods.baselines.u_hlm import UncertaintyOptions
 from antiphon.methods.probe import Question
+from antiphon.methods.speculative.options import ChainOptions
+from antiphon.methods.speculative.tslt_tree import TsltTreeOptions
 from antiphon.methods.verifier import Targets, TreeTargets, Verifier
 from antiphon.models.toy import ToyContext, named_toy
+from antiphon.options import NoOptions
 from antiphon.wire.messages import Probed
 from support.links import linked, request
 
@@ -412,8 +416,8 @@ def test_others_get_the_model_between_the_passes_of_a_probe(monkeypatch: pytest.
 
 
 def test_the_width_that_is_probed_is_that_of_the_method() -> None:
-    assert most_drafts(request("dssd", draft_length=5).options) == 5
-    assert most_drafts(ChainOptions()) == ChainOptions().draft_length
-    assert most_drafts(TreeOptions(expansion="4,2,1")) == 4 + 8 + 8
-    assert most_drafts(UncertaintyOptions()) == 1
-    assert most_drafts(NoOptions()) == 0
+    assert request("dssd", draft_length=5).options.max_drafts == 5
+    assert ChainOptions().max_drafts == ChainOptions().draft_length
+    assert TsltTreeOptions(expansion="4,2,1").max_drafts == 4 + 8 + 8
+    assert UncertaintyOptions().max_drafts == 1
+    assert NoOptions().max_drafts == 0

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from antiphon.config import NoOptions, SamplingParams
+from antiphon.config import SamplingParams
 from antiphon.device.check import Check, Finding, check, first_difference
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.methods.verifier import Verifier
+from antiphon.options import NoOptions
 from device.test_check import Ask, asking, moved, widen
 from support.links import linked
 

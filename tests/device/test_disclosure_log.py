@@ -147,7 +147,7 @@ def test_without_questions_by_id_the_answer_is_the_same(tmp_path: Path) -> None:
     for folder in ("ids", "push"):
         (tmp_path / folder).mkdir()
     with_ids, asked, _ = answered(tmp_path / "ids", tmp_path / "a", "concord-nosystem", **ASKING)
-    without, pushed, _ = answered(tmp_path / "push", tmp_path / "b", "concord-nosystem", **ASKING, rounds=0)
+    without, pushed, _ = answered(tmp_path / "push", tmp_path / "b", "concord-nosystem", **ASKING, questions=0)
     assert asked[-1]["summary"]["ids_asked"] > 0
     assert pushed[-1]["summary"]["ids_asked"] == 0
     wanted = [line["message"] for line in pushed if line.get("message", {}).get("type") == "Ask"]

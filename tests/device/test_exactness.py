@@ -38,12 +38,12 @@ def exact_of(there: World, request: Request, told: Told | None = None) -> bool:
         ("concord-nosystem", {}, True),
         ("concord-nosystem", {"gate": math.inf}, True),
         ("concord-nosystem", {"gate": 0.3}, False),
-        ("concord-nosystem", {"packing": "topp", "top_p": 0.1}, True),  # an option of `dragon` alone
+        ("concord-nosystem", {"packing": "topp", "packing_top_p": 0.1}, True),  # an option of `dragon` alone
         ("drdg-tw", {"gate": 0.3}, True),  # it has no gate
         ("drdg-tw", {}, True),
         ("dragon", {}, True),
-        ("dragon", {"packing": "topp", "top_p": 0.5}, False),
-        ("dragon", {"packing": "topp", "top_p": 1.0}, True),
+        ("dragon", {"packing": "topp", "packing_top_p": 0.5}, False),
+        ("dragon", {"packing": "topp", "packing_top_p": 1.0}, True),
         ("drdg-sw", {}, False),
         ("crcg", {}, False),
         ("drcg", {}, False),
@@ -68,7 +68,7 @@ def test_an_answer_all_of_which_evidence_reached_is_exact(name: str, temperature
     for seed in range(6):
         for wait in (0.0, 0.05, 0.5):
             there = world(seed, masses=(0.5, 0.5), agree=0.9)
-            request = question(name, temperature=temperature, wait=wait, tokens=6)
+            request = question(name, temperature=temperature, timeout=wait, tokens=6)
             told = answer(there, request)
             assert exact_of(there, request, told) == (Kind.LOCAL not in told.kinds)
             found[exact_of(there, request, told)] += 1

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from antiphon.config import SplitOptions
 from antiphon.errors import ProtocolError
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.effects import Finish, Half, Receive, Send
 from antiphon.methods.speculative.chain import Proposed
 from antiphon.methods.speculative.dssd import DssdCloud, DssdDevice
+from antiphon.methods.speculative.options import SplitOptions
 from antiphon.methods.verifier import Target
 from antiphon.wire import messages as m
 from antiphon.wire.packing import Writer

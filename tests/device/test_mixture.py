@@ -14,7 +14,7 @@ import pytest
 from antiphon.cloud.connection import CloudConnection
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
-from antiphon.config import NoOptions, ServeConfig
+from antiphon.config import ServeConfig
 from antiphon.core.chance import Place, Role
 from antiphon.core.distributions import process
 from antiphon.device.connection import Connection, connect
@@ -23,6 +23,7 @@ from antiphon.errors import AntiphonError, CapacityError, LinkError, ProtocolErr
 from antiphon.methods import ALL_METHODS, WITH_DOCUMENTS
 from antiphon.methods.effects import Half, Kind, Receive, Send
 from antiphon.models.chat import prompt_ids
+from antiphon.options import NoOptions
 from antiphon.retrieval.context import context
 from antiphon.retrieval.index import Index
 from antiphon.retrieval.ingest import add
@@ -340,7 +341,7 @@ def test_a_link_that_is_cut_ends_drcg_with_one_sentence() -> None:
 
 @pytest.mark.parametrize("name", [*WITH_A_CLOUD, "crcg"])
 def test_figures_add_up(name: str) -> None:
-    there, request = world(3, masses=(0.6, 0.5), sharpness=6.0), question(name, tokens=32, first=2, wait=0.06)
+    there, request = world(3, masses=(0.6, 0.5), sharpness=6.0), question(name, tokens=32, first=2, timeout=0.06)
     told = answer(there, request)
     row = told.result.as_json()
     kinds = told.result.answer.kinds

@@ -6,15 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from antiphon.config import CoupledOptions, CoupledTreeOptions, NoOptions, Request, SamplingParams
+from antiphon.config import Request, SamplingParams
 from antiphon.core.chance import PhiloxChance, Race, answer_key
 from antiphon.core.distributions import Ids
 from antiphon.core.noise import Noise
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
+from antiphon.methods.speculative.coupled import CoupledOptions
+from antiphon.methods.speculative.coupled_tree import CoupledTreeOptions
 from antiphon.models.base import Model
 from antiphon.models.toy import MERGES, ToyModel, named_toy, toy_pieces
+from antiphon.options import NoOptions
 from support.links import between
 
 DEVICES: dict[str, Callable[[], Model | None]] = {

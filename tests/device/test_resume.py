@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.cloud.service import Cloud
-from antiphon.config import Limits, NoOptions, Request, SamplingParams
+from antiphon.config import Limits, Request, SamplingParams
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
@@ -27,6 +27,7 @@ from antiphon.methods.speculative.cloud_only import CLOUD, CloudOnlyCloud
 from antiphon.methods.speculative.draft_length import Auto
 from antiphon.methods.verifier import REPLAY_WIDTH, Verifier
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
+from antiphon.options import NoOptions
 from antiphon.vocabulary import identity
 from antiphon.wire import messages as m
 from antiphon.wire.packing import Reader

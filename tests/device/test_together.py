@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from antiphon.config import ChainOptions, Request, SamplingParams
+from antiphon.config import Request, SamplingParams
 from antiphon.core.distributions import Probs
 from antiphon.device.answer import Piece, Result
 from antiphon.device.check import Finding, check, first_difference
@@ -16,6 +16,7 @@ from antiphon.device.generate import Device
 from antiphon.device.handshake import Handshake
 from antiphon.errors import LinkError, UsageError
 from antiphon.methods import WITHOUT_DOCUMENTS
+from antiphon.methods.speculative.options import ChainOptions
 from antiphon.models.toy import named_toy
 from support.links import linked, request, toy_cloud, toy_device
 
@@ -289,11 +290,11 @@ def test_every_method_has_its_options() -> None:
         "coupled": "CoupledOptions",
         "coupled-tree": "CoupledTreeOptions",
         "tslt": "TsltOptions",
-        "tslt-tree": "TreeOptions",
+        "tslt-tree": "TsltTreeOptions",
         "gr": "ChainOptions",
         "tr": "ChainOptions",
         "u-hlm": "UncertaintyOptions",
-        "cu-hlm": "UncertaintyOptions",
+        "cu-hlm": "CompressedOptions",
     }
 
 

@@ -5,22 +5,24 @@ from typing import Any
 
 import pytest
 
-from antiphon.config import CandidateOptions, SplitOptions, UncertaintyOptions
 from antiphon.errors import UsageError
 from antiphon.methods import closed_forms as accounting
+from antiphon.methods.baselines.cu_hlm import CompressedOptions
 from antiphon.methods.closed_forms import Bits, Work
 from antiphon.methods.effects import Exchanged
 from antiphon.methods.mixture.options import LONGEST_WAIT, MixtureOptions
+from antiphon.methods.speculative.options import SplitOptions
+from antiphon.methods.speculative.xcosd_e import CandidateOptions
 from antiphon.models.toy import toy_vocabulary
 from antiphon.vocabulary import common_vocabulary
 
 BOUNDS: dict[str, tuple[float, float]] = {
     "first": (1, 256),
-    "asked": (1, 256),
-    "rounds": (0, 64),
+    "ids_per_question": (1, 256),
+    "questions": (0, 64),
     "chunk": (1, 4096),
     "chunks": (0, 64),
-    "kept": (1, 64),
+    "passages": (1, 64),
     "ahead": (1, 64),
 }
 
@@ -37,19 +39,19 @@ def test_counts_of_a_mixture(name: str, least: int, most: int) -> None:
 @pytest.mark.parametrize(
     ("name", "fit", "unfit"),
     [
-        ("enough", (0.0, 1.0), (-0.01, 1.01, math.nan)),
+        ("min_share", (0.0, 1.0), (-0.01, 1.01, math.nan)),
         ("gate", (0.01, math.inf), (0.0, -1.0, math.nan)),
-        ("wait", (0.0, LONGEST_WAIT), (-0.01, LONGEST_WAIT + 0.01, math.nan)),
+        ("timeout", (0.0, LONGEST_WAIT), (-0.01, LONGEST_WAIT + 0.01, math.nan)),
         ("delta", (0.0, 10.0), (-0.01, 10.01, math.nan)),
         ("epsilon", (0.01, 0.99), (0.0, 1.0, math.nan)),
-        ("top_p", (0.01, 1.0), (0.0, 1.01, math.nan)),
-        ("threshold", (0.0, 9.0), (-0.01, math.inf, math.nan)),
-        ("limit", (0.0, 9.0), (-0.01, math.inf, math.nan)),
-        ("short", (0.0, 9.0), (-0.01, math.inf, math.nan)),
-        ("repayment", (0.01, 9.0), (0.0, -0.01, math.inf, math.nan)),
-        ("form", ("question", "text"), ("poem",)),
+        ("packing_top_p", (0.01, 1.0), (0.0, 1.01, math.nan)),
+        ("debt_threshold", (0.0, 9.0), (-0.01, math.inf, math.nan)),
+        ("max_debt", (0.0, 9.0), (-0.01, math.inf, math.nan)),
+        ("short_timeout", (0.0, 9.0), (-0.01, math.inf, math.nan)),
+        ("debt_repayment", (0.01, 9.0), (0.0, -0.01, math.inf, math.nan)),
+        ("prompt_format", ("question", "text"), ("poem",)),
         ("realign", ("soft", "hard"), ("gently",)),
-        ("neither", ("dense", "local"), ("both",)),
+        ("undrafted", ("dense", "local"), ("both",)),
         ("packing", ("dense", "topp"), ("none",)),
         ("bound", ("next", "global"), ("last",)),
     ],
@@ -81,7 +83,7 @@ def test_the_vocabularies_of_the_forms() -> None:
         (accounting.streamed, None, Bits(0, 3 * L)),
         (accounting.ids_only, None, Bits(20 * LC, 12 * L)),
         (accounting.dense_drafts, SplitOptions(), Bits(20 * (LC + 16 * SIZE) + 11 * LC, 12 * L)),
-        (accounting.kept_drafts, UncertaintyOptions(kept=3), Bits(20 * (LC + 3 * (LC + 16)) + 11 * LC, 12 * L)),
+        (accounting.kept_drafts, CompressedOptions(top_k=3), Bits(20 * (LC + 3 * (LC + 16)) + 11 * LC, 12 * L)),
         (accounting.sparse_drafts, SplitOptions(), Bits(20 * LC + 17 * (LC + 16), 12 * L)),
         (accounting.scalar_drafts, SplitOptions(), Bits(20 * (LC + 16), 12 * L)),
         (accounting.whole_targets, SplitOptions(precision=32), Bits(20 * (LC + 16) + 5 * L, 5 * 32 * WHOLE + 7 * L)),

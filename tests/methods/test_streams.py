@@ -35,7 +35,7 @@ FAULTY = 700
 """Answers that show most planted faults; those of candidates take twice as many."""
 FEW = {"truncate": "k=3"}
 TREE = {**FEW, "expansion": "2,2"}
-PATIENT = {"threshold": 1e6, "limit": 1e6}
+PATIENT = {"debt_threshold": 1e6, "max_debt": 1e6}
 """Of concord: no step is decided without evidence."""
 MASSES = (0.4, 0.0)
 STREAMS = {

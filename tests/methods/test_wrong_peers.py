@@ -94,7 +94,7 @@ def test_all_scores_that_are_of_no_distribution(name: str, losses: list[str]) ->
             yield Send(m.Supplement(ask.epoch, ask.step, self._codec.everything(codes)))
 
     there = world(4, halves={0: {name: Nothing}})
-    request = question(name, tokens=12, first=1, rounds=0, chunks=0)
+    request = question(name, tokens=12, first=1, questions=0, chunks=0)
     told = answer(there, request)
     require_true(there, request, told)
     assert losses[0] == "ProtocolError: the scores are of no distribution: all of them are 0"
@@ -127,7 +127,7 @@ def test_a_late_answer_loses_no_healthy_cloud(clouds: int, realign: str, half: t
     """Evidence of later steps is there when an answer is late: the line begins anew at the step, not behind them."""
     for seed in range(6):
         there = world(seed, clouds=clouds, masses=(0.8,) * (clouds + 1), halves={0: {"concord": half}})
-        given = {"first": 1, "asked": 1, "rounds": 4, "wait": 0.2, "delta": 3.0 if clouds == 1 else 0.0}
+        given = {"first": 1, "ids_per_question": 1, "questions": 4, "timeout": 0.2, "delta": 3.0 if clouds == 1 else 0.0}
         request = question("concord", tokens=32, realign=realign, **given)
         require_true(there, request, answer(there, request))
     assert losses == []
@@ -155,7 +155,9 @@ class HeldBack(MixtureCloud):
 def test_a_reply_to_a_question_that_is_no_longer_open_is_not_taken(losses: list[str]) -> None:
     for seed in range(20):
         there = world(seed, masses=(0.5, 1.0), agree=0.9, halves={0: {"concord": HeldBack}})
-        request = question("concord", tokens=32, first=1, asked=1, rounds=2, wait=0.2, threshold=9.0, limit=9.0)
+        request = question(
+            "concord", tokens=32, first=1, ids_per_question=1, questions=2, timeout=0.2, debt_threshold=9.0, max_debt=9.0
+        )
         require_true(there, request, answer(there, request))
     assert losses == []
 

@@ -10,13 +10,14 @@ import pytest
 
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
-from antiphon.config import Request, SamplingParams, ServeConfig, SplitOptions
+from antiphon.config import Request, SamplingParams, ServeConfig
 from antiphon.device.answer import Result
 from antiphon.device.check import Check, Finding, check
 from antiphon.device.connection import Connection, connect
 from antiphon.device.doctor import examine
 from antiphon.device.generate import Device
 from antiphon.methods import find
+from antiphon.methods.speculative.options import SplitOptions
 from antiphon.models.base import Model
 from antiphon.models.llamacpp.sequences import ROWS
 from antiphon.models.toy import named_toy

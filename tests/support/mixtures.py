@@ -305,7 +305,7 @@ def answer(world: World, asked: Request, seconds: float = 600.0) -> Told:
 def distribution(end: End, asked: Request, numbers: Sequence[int]) -> Probs:
     """An end's distribution of the token after these; greedy answers go by the distributions at temperature 1."""
     options = asked.options
-    text = context(look(end.shelf, asked.prompt, options.kept).passages, asked.prompt, options.form)
+    text = context(look(end.shelf, asked.prompt, options.passages).passages, asked.prompt, options.prompt_format)
     tokens = [*prompt_ids(end.model, text, chat=asked.chat), *numbers]
     sampling = asked.sampling if asked.sampling.temperature else replace(asked.sampling, temperature=1.0)
     return process(end.model.logits(tokens), sampling, tokens)
@@ -355,7 +355,7 @@ def cloud_draft(world: World, asked: Request, numbers: Sequence[int], end: int) 
 
 def submits_own(world: World, asked: Request, numbers: Sequence[int], ends: Sequence[int]) -> bool:
     """Whether CONCORD's algorithm 1 departs from the dense token: it is neither the device's own nor a cloud's."""
-    if asked.options.neither == "dense" or WITH_DOCUMENTS[asked.method].device.patient:
+    if asked.options.undrafted == "dense" or WITH_DOCUMENTS[asked.method].device.patient:
         return False
     drafts = [local_token(world, asked, numbers), *(cloud_draft(world, asked, numbers, end) for end in ends)]
     return dense_token(world, asked, numbers, ends) not in drafts

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import antiphon.testing
-from antiphon.config import ChainOptions
 from antiphon.core.distributions import Probs
 from antiphon.core.rounding import quantise_ratios, ratios_of
 from antiphon.errors import UsageError
 from antiphon.methods import BASELINES, METHODS, MIXTURES
 from antiphon.methods.base import DeviceHalf, DeviceSide
+from antiphon.methods.speculative.options import ChainOptions
 from antiphon.testing import assert_exact
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from antiphon.config import MAX_CANDIDATES
+from antiphon.core.resampling import MAX_CANDIDATES
 from antiphon.errors import ProtocolError
 from antiphon.vocabulary import CommonVocabulary, bits_for
 from antiphon.wire.candidates import COUNT_BITS, Candidate, CandidateCodec

@@ -14,29 +14,23 @@ from msgspec import inspect
 
 import antiphon
 from antiphon import vocabulary
-from antiphon.config import (
-    AUTO_DRAFT_LENGTH,
-    MAX_AHEAD,
-    MAX_CANDIDATES,
-    MAX_DRAFT_LENGTH,
-    CandidateOptions,
-    ChainOptions,
-    CoupledOptions,
-    Limits,
-    SamplingParams,
-    SplitOptions,
-    TsltOptions,
-    UncertaintyOptions,
-)
+from antiphon.config import Limits, SamplingParams
 from antiphon.core.chance import answer_key
 from antiphon.core.distributions import one_hot
 from antiphon.core.mixture.consult import AskAll, AskChunk, AskScores
 from antiphon.core.mixture.scores import SCORES, SUMS, ZERO, Report
 from antiphon.core.noise import Noise
+from antiphon.core.resampling import MAX_CANDIDATES
 from antiphon.core.rounding import FloatRatios, LogRatios, from_fixed_point
 from antiphon.methods import WITH_DOCUMENTS, WITHOUT_DOCUMENTS
+from antiphon.methods.baselines.cu_hlm import CompressedOptions
+from antiphon.methods.baselines.u_hlm import UncertaintyOptions
 from antiphon.methods.mixture.cloud import KEPT
 from antiphon.methods.mixture.options import MixtureOptions
+from antiphon.methods.speculative.coupled import MAX_AHEAD, CoupledOptions
+from antiphon.methods.speculative.options import AUTO_DRAFT_LENGTH, MAX_DRAFT_LENGTH, ChainOptions, SplitOptions
+from antiphon.methods.speculative.tslt import TsltOptions
+from antiphon.methods.speculative.xcosd_e import CandidateOptions
 from antiphon.methods.verifier import REPLAY_WIDTH
 from antiphon.transport.websocket import header_bytes
 from antiphon.vocabulary import Vocabulary, common_vocabulary
@@ -199,7 +193,7 @@ def test_the_options() -> None:
     assert told["candidates"].startswith(f"an int from 0 to {MAX_CANDIDATES} (without it {chain.candidates})")
     assert told["iterations"].startswith(f"an int from 1 to 64 (without it {chain.iterations})")
     assert told["draws`, `uncertain"].startswith(f"an int ({judged.draws}), a float ({judged.uncertain})")
-    assert told["kept"].startswith(f"an int from 1 to 4096 (without it {judged.kept})")
+    assert told["top_k"].startswith(f"an int from 1 to 4096 (without it {CompressedOptions().top_k})")
 
 
 def test_every_method_has_its_draft_length_in_the_table() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from antiphon import __version__
-from antiphon.cli import ask, demo, doctor, generate, library, serve
+from antiphon.cli import ask, demo, doctor, generate, library, methods, serve
 from antiphon.cli.moved import refuse_moved
 from antiphon.cli.running import run
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.command()(serve.serve)
 app.command()(generate.generate)
 app.command()(ask.ask)
+app.command()(methods.methods)
 app.command()(demo.demo)
 app.command()(doctor.doctor)
 app.add_typer(library.commands, name="library")

@@ -5,46 +5,68 @@ from typing import Annotated
 
 import typer
 
-from antiphon.config import CandidateOptions, ModelConfig, TreeOptions
+from antiphon.config import ModelConfig
 from antiphon.errors import UsageError
 
+ENDS, DOCUMENTS, METHOD, SAMPLING, ANSWER = "Ends", "Documents", "Method", "Sampling", "Answer"
+"""The groups in which the help shows options."""
+
 ModelName = Annotated[str, typer.Option(help="A GGUF file, hf:owner/repo/file.gguf, smollm2-135m or gemma3-270m.")]
-Threads = Annotated[int, typer.Option(help="Threads of the model; 0 is one a core.")]
+DeviceModel = Annotated[str | None, typer.Option("--model", help="The device's model, as in `serve`.", rich_help_panel=ENDS)]
+Threads = Annotated[int, typer.Option(help="0 is one a core.", rich_help_panel=ENDS)]
 ThreadsOfEach = Annotated[int, typer.Option(help="Threads of each of the two models.")]
-Context = Annotated[int, typer.Option(help="Tokens that the model's context holds.")]
-CloudUrl = Annotated[str | None, typer.Option("--cloud", help="The cloud's address, such as ws://127.0.0.1:8765.")]
+Context = Annotated[int, typer.Option(help="Tokens of the model's context.", rich_help_panel=ENDS)]
+CloudUrl = Annotated[
+    str | None, typer.Option("--cloud", help="The cloud's address, ws://127.0.0.1:8765.", rich_help_panel=ENDS)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")]
+AnswerAsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.", rich_help_panel=ANSWER)]
 DraftLength = Annotated[
-    str | None, typer.Option(help="Tokens drafted a round, or auto; unless given, as the method does by default.")
+    str | None, typer.Option(help="Tokens drafted a round, or auto.", show_default="the method's", rich_help_panel=METHOD)
 ]
 DraftLengthOfAll = Annotated[str, typer.Option("--draft-length", help="Tokens drafted a round by every method, or auto.")]
-DraftPrecision = Annotated[
-    int | None,
-    typer.Option(help="Bits of a draft probability on the wire: 16 or 32, also 8 for tslt, where it is the default."),
+Temperature = Annotated[float, typer.Option(help="0 is greedy.", rich_help_panel=SAMPLING)]
+TopP = Annotated[float, typer.Option(help="1 is off.", rich_help_panel=SAMPLING)]
+TopK = Annotated[int, typer.Option(help="0 is off.", rich_help_panel=SAMPLING)]
+MinP = Annotated[float, typer.Option(help="0 is off.", rich_help_panel=SAMPLING)]
+RepetitionPenalty = Annotated[float, typer.Option(help="1 is off.", rich_help_panel=SAMPLING)]
+PresencePenalty = Annotated[float, typer.Option(help="0 is off.", rich_help_panel=SAMPLING)]
+FrequencyPenalty = Annotated[float, typer.Option(help="0 is off.", rich_help_panel=SAMPLING)]
+Seed = Annotated[int | None, typer.Option(help="Fresh unless given.", rich_help_panel=SAMPLING)]
+MaxTokens = Annotated[int, typer.Option(help="Tokens of the answer at most.", rich_help_panel=ANSWER)]
+Stops = Annotated[
+    list[str] | None, typer.Option("--stop", metavar="TEXT", help="End before this text; repeatable.", rich_help_panel=ANSWER)
 ]
-Precision = Annotated[int, typer.Option(help="Bits of a target probability on the wire: 16 (logarithms) or 32 (float32).")]
-Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
 LibraryKeyFile = Annotated[
     Path | None,
     typer.Option(
         "--library-key-file",
         "--key-file",
-        help="A file with the key of an encrypted library; else ANTIPHON_LIBRARY_KEY has it.",
+        metavar="FILE",
+        help="Else ANTIPHON_LIBRARY_KEY.",
+        rich_help_panel=DOCUMENTS,
     ),
 ]
 LibraryEmbedder = Annotated[
     Path | None,
-    typer.Option("--embedder", help="Search the library also by vectors: a folder with model.onnx and tokenizer.json."),
+    typer.Option(
+        "--embedder",
+        metavar="FOLDER",
+        help="With model.onnx: vectors too.",
+        rich_help_panel=DOCUMENTS,
+    ),
 ]
 WeightTemperature = Annotated[
     float | None,
     typer.Option(
-        help="tau: the lower, the more do better passages weigh; equal at both ends. Unless given 8 by words, 0.3 by vectors."
+        help="tau: lower, and better passages weigh more. Unless given 8 by words, 0.3 by vectors.",
+        metavar="TAU",
+        rich_help_panel=DOCUMENTS,
     ),
 ]
 
 # Defaults live in the configuration; the command line only shows them.
-CHAIN, TREE, MODEL = CandidateOptions(), TreeOptions(), ModelConfig("any")
+MODEL = ModelConfig("any")
 
 
 def names(listed: str) -> tuple[str, ...]:
@@ -59,8 +81,3 @@ def number_or_auto(what: str, given: str) -> int:
     if not given.isascii() or not given.isdigit() or int(given) == 0:
         raise UsageError(f"{what} must be a number from 1 on, or auto, not {given!r}")
     return int(given)
-
-
-def drafting(given: str | None) -> dict[str, object]:
-    """The option `draft_length`, if it was given."""
-    return {} if given is None else {"draft_length": number_or_auto("draft length", given)}

@@ -46,7 +46,7 @@ class Ends:
 
 async def answer(request: Request, ends: Ends, plain: bool) -> dict[str, Any]:
     """Write an answer. Its figures, with the mark of each token and where its passages came from. Raises AntiphonError."""
-    method, marking = _method(request.method), Marking(plain=plain)
+    method, marking = method_with_documents(request.method), Marking(plain=plain)
     clouds = () if method.cloud is None else ends.clouds
     require_given(method, model=ends.model, clouds=clouds, library=ends.library)
     with _library(ends) as library:
@@ -70,7 +70,7 @@ def _library(ends: Ends) -> Iterator[Index | None]:
         yield library
 
 
-def _method(name: str) -> Method:
+def method_with_documents(name: str) -> Method:
     """The method of this name. Raises UsageError if it mixes no documents."""
     if name in WITHOUT_DOCUMENTS:
         known = ", ".join(WITH_DOCUMENTS)

@@ -9,74 +9,65 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from antiphon.cli.arguments import (
-    CHAIN,
+    ANSWER,
+    METHOD,
     MODEL,
-    TREE,
-    AsJson,
+    AnswerAsJson,
     CloudUrl,
     Context,
+    DeviceModel,
     DraftLength,
-    DraftPrecision,
-    Precision,
+    FrequencyPenalty,
+    MaxTokens,
+    MinP,
+    PresencePenalty,
+    RepetitionPenalty,
+    Seed,
+    Stops,
     Temperature,
     Threads,
-    drafting,
-    number_or_auto,
+    TopK,
+    TopP,
 )
+from antiphon.cli.method_options import OptionTexts, method_options
 from antiphon.cli.screen import from_stdin, write
-from antiphon.config import CoupledOptions, ModelConfig, Request, SamplingParams, UncertaintyOptions
+from antiphon.config import ModelConfig, Request, SamplingParams
 from antiphon.errors import UsageError
 
 if TYPE_CHECKING:
     from antiphon.methods.base import Method
 
-_SAMPLING, _HLM, _COUPLED, _REQUEST = SamplingParams(), UncertaintyOptions(), CoupledOptions(), Request("any")
+_SAMPLING, _REQUEST = SamplingParams(), Request("any")
 
 
 def generate(
     prompt: Annotated[str, typer.Argument(help="The prompt, or - to read it from stdin.")],
     cloud: CloudUrl = None,
-    model: Annotated[str | None, typer.Option(help="The device's model, named as in `serve`.")] = None,
-    method: Annotated[str, typer.Option(help="One of the README's table, such as cloud, dssd or xcosd-e.")] = _REQUEST.method,
-    draft_length: DraftLength = None,
-    ahead: Annotated[int, typer.Option(help="coupled: drafts made while the cloud's word is on its way.")] = _COUPLED.ahead,
-    draft_precision: DraftPrecision = None,
-    precision: Precision = CHAIN.precision,
-    candidates: Annotated[str, typer.Option(help="xcosd-e: candidates a message, or auto.")] = "auto",
-    iterations: Annotated[int, typer.Option(help="xcosd-e: messages of candidates at most.")] = CHAIN.iterations,
-    truncate: Annotated[
-        str, typer.Option(help="tslt: the part of a draft distribution that is kept: k=320, p=0.95 or off.")
-    ] = (TREE.truncate),
-    wire: Annotated[str, typer.Option(help="tslt: how draft distributions are packed: delta, plain or tight.")] = TREE.wire,
-    expansion: Annotated[str, typer.Option(help="coupled-tree, tslt-tree: children of each node by depth.")] = TREE.expansion,
-    replacement: Annotated[bool, typer.Option(help="tslt-tree: draw children with replacement.")] = TREE.replacement,
-    uncertain: Annotated[float, typer.Option(help="u-hlm: share of other draws from which a draft counts as uncertain.")] = (
-        _HLM.uncertain
-    ),
-    kept: Annotated[int, typer.Option(help="cu-hlm: tokens of a draft distribution that are sent.")] = _HLM.kept,
-    max_tokens: int = _REQUEST.max_tokens,
-    temperature: Temperature = _SAMPLING.temperature,
-    top_p: float = _SAMPLING.top_p,
-    top_k: int = _SAMPLING.top_k,
-    min_p: float = _SAMPLING.min_p,
-    repetition_penalty: float = _SAMPLING.repetition_penalty,
-    presence_penalty: float = _SAMPLING.presence_penalty,
-    frequency_penalty: float = _SAMPLING.frequency_penalty,
-    seed: Annotated[int | None, typer.Option(help="Fresh unless given.")] = None,
-    stop: Annotated[list[str] | None, typer.Option(help="End the answer before this text; may be repeated.")] = None,
-    chat: Annotated[bool, typer.Option(help="Put the prompt into the cloud model's chat template.")] = False,
-    check: Annotated[bool, typer.Option(help="Run `cloud` beside it and compare, token for token.")] = False,
+    model: DeviceModel = None,
     context: Context = MODEL.context,
     threads: Threads = MODEL.threads,
-    as_json: AsJson = False,
+    method: Annotated[str, typer.Option(help="See `antiphon methods`.", rich_help_panel=METHOD)] = _REQUEST.method,
+    draft_length: DraftLength = None,
+    option: OptionTexts = None,
+    temperature: Temperature = _SAMPLING.temperature,
+    top_p: TopP = _SAMPLING.top_p,
+    top_k: TopK = _SAMPLING.top_k,
+    min_p: MinP = _SAMPLING.min_p,
+    repetition_penalty: RepetitionPenalty = _SAMPLING.repetition_penalty,
+    presence_penalty: PresencePenalty = _SAMPLING.presence_penalty,
+    frequency_penalty: FrequencyPenalty = _SAMPLING.frequency_penalty,
+    seed: Seed = None,
+    max_tokens: MaxTokens = _REQUEST.max_tokens,
+    stop: Stops = None,
+    chat: Annotated[bool, typer.Option("--chat", help="Use the cloud model's chat template.", rich_help_panel=ANSWER)] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Run `cloud` beside it and compare the tokens.", rich_help_panel=ANSWER)
+    ] = False,
+    as_json: AnswerAsJson = False,
 ) -> None:
     """Write one answer: text to stdout as it comes, a summary to stderr."""
     sampling = SamplingParams(repetition_penalty, presence_penalty, frequency_penalty, (), temperature, top_k, top_p, min_p)
-    given: dict[str, object] = {"ahead": ahead, "precision": precision, "uncertain": uncertain, "kept": kept}
-    given |= {"candidates": number_or_auto("candidates", candidates), "iterations": iterations, **drafting(draft_length)}
-    given |= {"truncate": truncate, "wire": wire, "expansion": expansion, "replacement": replacement}
-    given |= {} if draft_precision is None else {"draft_precision": draft_precision}
-    options = _method(method).options_from(given)
+    options = method_options(_method(method), option, draft_length=draft_length)
     text = from_stdin("prompt") if prompt == "-" else prompt
     request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed)
     device_config = None if model is None else ModelConfig(model, context, threads)

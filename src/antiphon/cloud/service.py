@@ -11,7 +11,7 @@ from typing import Any, Self
 import msgspec
 from starlette.applications import Starlette
 
-from antiphon.config import Limits, ServeConfig, WithTree
+from antiphon.config import Limits, ServeConfig
 from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, CapacityError, ModelError, UsageError
@@ -148,7 +148,7 @@ class Cloud:
         found = await self._looked(opening, options) if method.mixes else None
         looked, prompt = await self.worker.run(lambda: self._read(opening, options, found))
         needed = len(prompt) + opening.max_tokens
-        drafts = options.nodes if isinstance(options, WithTree) else 0  # those of a chain lie where the answer will
+        drafts = options.max_drafts if Need.TREE in method.needs else 0  # those of a chain lie where the answer will
         drafts = WIDEST if method.name in PROBES else drafts
         if method.coupled or method.name in PROBES:  # a tree that does not fit is not read: the answer does not hang on it
             drafts = max(0, min(drafts, self.model.context_length - needed))
@@ -173,12 +173,12 @@ class Cloud:
         if found is None:
             return None, prompt_ids(self.model, opening.prompt, chat=opening.chat)
         room = self.model.context_length - opening.max_tokens
-        return fitted(self.model, found, opening.prompt, options.form, opening.chat, room)
+        return fitted(self.model, found, opening.prompt, options.prompt_format, opening.chat, room)
 
     async def _looked(self, opening: Open, options: Any) -> Looked:
         library = self.library
         assert library is not None  # such methods are only offered with one
-        return await self.worker.run(lambda: self.worker.searched(lambda: look(library, opening.prompt, options.kept)))
+        return await self.worker.run(lambda: self.worker.searched(lambda: look(library, opening.prompt, options.passages)))
 
     async def generate_one(self) -> None:
         """Really generate a token: what a health check should know."""

@@ -12,9 +12,11 @@ max(1 - p(z) / q(z), 0). The draft x that was rejected has q(x) < p(x), so it ne
 
 import numpy as np
 
-from antiphon.config import MAX_CANDIDATES
 from antiphon.core.distributions import Probs
 from antiphon.core.rounding import Quantise, Ratios
+
+MAX_CANDIDATES = 31
+"""Candidates in one message of `xcosd-e` at most: with none, a count of 5 bits."""
 
 
 def lumped(target_probs: Probs, size: int) -> Probs:

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from antiphon.config import NoOptions, Request, most_drafts
+from antiphon.config import Request
 from antiphon.core.chance import PhiloxChance
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
@@ -27,6 +27,7 @@ from antiphon.methods import find
 from antiphon.methods.base import DeviceSide, Transcript
 from antiphon.methods.drive import exchange
 from antiphon.methods.probe import ProbeDevice, Question
+from antiphon.options import NoOptions
 from antiphon.wire.messages import Closed, Open, Probed
 
 REREAD = 64
@@ -118,7 +119,7 @@ async def check(device: Device, request: Request, result: Result, connection: Co
         return Check(Finding.FAULT, index, "one answer ends where the other goes on")
     shared = result.shared or reference.shared
     options = find(request.method).options() if request.options is None else request.options
-    prefix, width = tuple(reference.answer.written[:index]), most_drafts(options) + 1
+    prefix, width = tuple(reference.answer.written[:index]), options.max_drafts + 1
     question = Question(prefix, (ours[0], theirs[0]), width, REREAD, SILENT if shared else 0, result.session)
     seen, closed = await _asked(connection, alone, question)
     return judged(question, seen, index, shared=shared or closed.shared, resumed=result.answer.resumed > 0)

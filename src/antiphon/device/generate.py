@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import msgspec
 
-from antiphon.config import MAX_AHEAD, MAX_TREE_NODES, Limits, ModelConfig, Request, Timeouts
+from antiphon.config import Limits, ModelConfig, Request, Timeouts
 from antiphon.core.chance import PhiloxChance, answer_key
 from antiphon.device.answer import Answer, Result
 from antiphon.device.clouds import Clouds
@@ -30,6 +30,8 @@ from antiphon.methods.base import DeviceMixing, DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Finish
 from antiphon.methods.mixture.context_budget import fitted, together
+from antiphon.methods.speculative.coupled import MAX_AHEAD
+from antiphon.methods.speculative.tree_options import MAX_TREE_NODES
 from antiphon.models.base import Model
 from antiphon.models.catalog import AnyModel, model_of
 from antiphon.models.chat import prompt_ids
@@ -219,7 +221,7 @@ class Device:
             raise UsageError(f"the method {method.name} drafts on the device: give --model")
         chat = request.chat and model.chat_template is not None  # a drafter without a template drafts from the bare prompt
         room = _room(model, request)
-        form: Any = None if looked is None else request.options.form
+        form: Any = None if looked is None else request.options.prompt_format
         if looked is not None:
             prompt = await self.worker.run(lambda: prompt_ids(model, context(looked.passages, request.prompt, form), chat=chat))
         else:
@@ -242,11 +244,11 @@ class Device:
         if library is None:
             raise UsageError(f"the method {method.name} reads documents of the device: give --library FILE")
         options, model = request.options, self.model
-        found = await self.worker.run(lambda: self.worker.searched(lambda: look(library, request.prompt, options.kept)))
+        found = await self.worker.run(lambda: self.worker.searched(lambda: look(library, request.prompt, options.passages)))
         if model is None:
             return found
         chat, room = request.chat and model.chat_template is not None, _room(model, request)
-        fits, _ = await self.worker.run(lambda: fitted(model, found, request.prompt, options.form, chat, room))
+        fits, _ = await self.worker.run(lambda: fitted(model, found, request.prompt, options.prompt_format, chat, room))
         return fits
 
 

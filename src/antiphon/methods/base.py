@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Protocol
 
-from antiphon.config import ChainOptions
 from antiphon.core.chance import Chance, Place
 from antiphon.methods.closed_forms import ClosedForm
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Finish, Half, ServingHalf, Step
 from antiphon.methods.speculative.draft_length import Lengths
+from antiphon.methods.speculative.options import ChainOptions
 from antiphon.methods.verifier import Verifier
-from antiphon.models.needs import EVERYTHING, Need
+from antiphon.models.needs import OVER_CHAINS, Need
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Retrieved
 
@@ -168,7 +168,7 @@ class Method:
     the device works alone. options: the dataclass of its options; its defaults are the method's. bits: the closed form of what
     crosses the link, if there is one. coupled: with the same seed it writes the very tokens of `cloud`, at any temperature.
     one_cloud: it mixes with one cloud only; others with any number. needs: what the cloud's half asks for; a cloud announces a
-    method where it has all of it. Unless said, everything that an engine may offer. on_loss: what a lost link means.
+    method where it has all of it. Unless said, `OVER_CHAINS`. on_loss: what a lost link means.
     """
 
     name: str
@@ -181,7 +181,7 @@ class Method:
     bits: ClosedForm | None = None
     coupled: bool = False
     one_cloud: bool = False
-    needs: frozenset[Need] = EVERYTHING
+    needs: frozenset[Need] = OVER_CHAINS
     on_loss: OnLoss = OnLoss.WAIT
 
     @property

@@ -53,7 +53,7 @@ def dense_drafts(work: Work, common: CommonVocabulary, options: Any) -> Bits:
 
 def kept_drafts(work: Work, common: CommonVocabulary, options: Any) -> Bits:
     """`cu-hlm`: as `u-hlm` with k (Lc + b) for a draft distribution."""
-    distribution = options.kept * (common.common_bits + options.draft_precision)
+    distribution = options.top_k * (common.common_bits + options.draft_precision)
     up = work.tested * (common.common_bits + distribution) + work.local * common.common_bits
     return Bits(up, _token_each(work, common))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon.config import NoOptions, SamplingParams
+from antiphon.config import SamplingParams
 from antiphon.core.distributions import Logits, process
 from antiphon.core.near_tie import farthest, least_shift
 from antiphon.core.rounding import exactly
@@ -22,6 +22,7 @@ from antiphon.methods.effects import Finish, LinkHalf, Now, Receive, Send, Servi
 from antiphon.methods.replay import deciding, replayed
 from antiphon.methods.verifier import Verifier
 from antiphon.models.needs import Need
+from antiphon.options import NoOptions
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Probe, Probed
 from antiphon.wire.packing import Reader, Writer

@@ -19,3 +19,6 @@ class Need(StrEnum):
 
 EVERYTHING = frozenset(Need) - {Need.DOCUMENTS}
 """What an engine offers that gives out its logits; documents are a library's affair."""
+
+OVER_CHAINS = EVERYTHING - {Need.TREE}
+"""What passes over chains can give: what a method is taken to need that does not say."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from antiphon.config import MAX_CANDIDATES
+from antiphon.core.resampling import MAX_CANDIDATES
 from antiphon.errors import ProtocolError
 from antiphon.vocabulary import CommonVocabulary, bits_for
 from antiphon.wire.packing import Reader, Writer

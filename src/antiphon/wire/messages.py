@@ -12,7 +12,7 @@ from msgspec import Meta
 from antiphon.config import Limits, SamplingParams
 from antiphon.errors import ProtocolError, UsageError
 
-VERSION = 4
+VERSION = 5
 """The protocol's version; both ends must name the same one."""
 
 PART_BYTES = 2**18

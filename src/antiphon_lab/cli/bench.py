@@ -11,8 +11,6 @@ from rich.console import Console
 from rich.progress import Progress
 
 from antiphon.cli.arguments import (
-    CHAIN,
-    TREE,
     AsJson,
     DraftLengthOfAll,
     ModelName,
@@ -31,13 +29,16 @@ bench.command()(rag)
 
 
 @bench.command()
-def overhead(rounds: int = 1000, draft_length: int = CHAIN.draft_length) -> None:
+def overhead(rounds: int = 1000, draft_length: Annotated[int | None, typer.Option(show_default="the method's")] = None) -> None:
     """Antiphon's own time a round, without models and link: toy models over loopback, `dssd`."""
+    from antiphon.methods.speculative.options import SplitOptions
     from antiphon_lab.experiments.overhead import run
 
     with Progress(console=Console(stderr=True)) as progress:
         task = progress.add_task("rounds", total=rounds)
-        found = run(rounds, draft_length, lambda done: progress.update(task, completed=min(done, rounds)))
+        found = run(
+            rounds, draft_length or SplitOptions().draft_length, lambda done: progress.update(task, completed=min(done, rounds))
+        )
     typer.echo(
         f"{found.rounds} rounds: Antiphon's own time {found.overhead_median_ms:.3f} ms median, "
         f"{found.overhead_p99_ms:.3f} ms p99 (a whole round {found.round_median_ms:.3f} ms, of it models "
@@ -87,7 +88,9 @@ def truncation(
         str, typer.Option(help="What truncations keep, with commas between: k=TOKENS, p=MASS or off.")
     ] = "k=8,k=32,k=100,k=320,k=461,k=1000,k=3200,p=0.5,p=0.8,p=0.9,p=0.95,p=0.99",
     children: Annotated[int, typer.Option(help="Drafts of the multi-candidate columns; 3 and more are slow.")] = 2,
-    draft_precision: Annotated[int, typer.Option(help="Bits of a draft probability: 8, 16 or 32.")] = TREE.draft_precision,
+    draft_precision: Annotated[
+        int | None, typer.Option(help="Bits of a draft probability: 8, 16 or 32.", show_default="the method's")
+    ] = None,
     threads: ThreadsOfEach = 1,
     plot: Annotated[Path | None, typer.Option(help="Also draw a picture, into an .svg file.")] = None,
     as_json: AsJson = False,
@@ -95,13 +98,15 @@ def truncation(
     """How much of a draft distribution must cross: mass, acceptance and bytes by truncation; about a minute on one core."""
     import msgspec
 
+    from antiphon.methods.speculative.tslt import SparseOptions
     from antiphon_lab.experiments.truncation import Plan, run
     from antiphon_lab.experiments.truncation_picture import Figures, panels
     from antiphon_lab.report.picture import require_svg, write_picture
 
     configs = ModelConfig(cloud_model, threads=threads), ModelConfig(model, threads=threads)
     sampling = SamplingParams(temperature=temperature)
-    plan = Plan(data, *configs, sampling, prompts, positions, names(keep), children, draft_precision)
+    bits = SparseOptions().draft_precision if draft_precision is None else draft_precision
+    plan = Plan(data, *configs, sampling, prompts, positions, names(keep), children, bits)
     if plot is not None:
         require_svg(plot)
     report = run(plan, Console(stderr=as_json))

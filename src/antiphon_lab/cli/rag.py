@@ -13,7 +13,7 @@ from antiphon.config import ModelConfig, SamplingParams
 
 METHODS = (
     "crcg,drcg,drdg-sw,drdg-tw,dragon,concord,concord-nosystem,concord-nocomm,dragon top-p: dragon+packing=topp,"
-    "to the letter: concord+gate=off+bound=global+certificate=upper+realign=hard+neither=local+enough=0,"
+    "to the letter: concord+gate=off+bound=global+certificate=upper+realign=hard+undrafted=local+min_share=0,"
     "concord fast: concord+gate=0.5"
 )
 
@@ -55,7 +55,7 @@ def rag(
     from antiphon_lab.report.page import require_writable
     from antiphon_lab.workloads.documents import find_task
 
-    found, usual = find_task(task), MixtureOptions(kept=kept, form=find_task(task).form)
+    found, usual = find_task(task), MixtureOptions(passages=kept, prompt_format=find_task(task).form)
     rows = [parse_row(name, usual) for name in names(methods)]
     cases = cases_of(rows, [parse_link(text) for text in link or ["concord"]], parse_compute(profile))
     models = ModelConfig(model, threads=threads), ModelConfig(cloud_model, threads=threads)

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from antiphon.cli.arguments import AsJson, ModelName, ThreadsOfEach, names, number_or_auto
-from antiphon.config import CoupledTreeOptions, ModelConfig
+from antiphon.config import ModelConfig
 from antiphon.errors import UsageError
 
 
@@ -40,6 +40,7 @@ def speculative(
     as_json: AsJson = False,
 ) -> None:
     """Methods side by side on links and hardware of your choice, in virtual time."""
+    from antiphon.methods.speculative.coupled_tree import CoupledTreeOptions
     from antiphon_lab.experiments.speculative.grid import Plan
     from antiphon_lab.experiments.speculative.page import page
     from antiphon_lab.experiments.speculative.run import run

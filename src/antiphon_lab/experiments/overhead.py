@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
-from antiphon.config import Request, SamplingParams, ServeConfig, SplitOptions
+from antiphon.config import Request, SamplingParams, ServeConfig
 from antiphon.core.distributions import Logits
 from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
+from antiphon.methods.speculative.options import SplitOptions
 from antiphon.models.base import Context, Model, Stop
 from antiphon.models.toy import named_toy
 

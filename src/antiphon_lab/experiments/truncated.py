@@ -5,11 +5,10 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from antiphon.config import SparseOptions, Truncation
 from antiphon.core.acceptance import acceptance_rate, residual
 from antiphon.core.distributions import Probs, total_variation, truncated
 from antiphon.core.tree import without
-from antiphon.methods.speculative.tslt import Sparsifier, sparse_codec
+from antiphon.methods.speculative.tslt import SparseOptions, Sparsifier, Truncation, sparse_codec
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.packing import Writer
 from antiphon.wire.sparse import SparseCodec

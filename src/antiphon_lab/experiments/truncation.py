@@ -16,8 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from antiphon import __version__
-from antiphon.config import MAX_TREE_NODES, ModelConfig, SamplingParams, SparseOptions, Truncation
+from antiphon.config import ModelConfig, SamplingParams
 from antiphon.errors import UsageError
+from antiphon.methods.speculative.tree_options import MAX_TREE_NODES
+from antiphon.methods.speculative.tslt import SparseOptions, Truncation
 from antiphon.models import load
 from antiphon.vocabulary import CommonVocabulary, common_vocabulary
 from antiphon_lab.experiments.truncated import Acceptance, Meter, Packed, Point, Position, wire_forms

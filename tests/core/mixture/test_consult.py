@@ -81,8 +81,8 @@ class Ends:
 OPTIONS = st.builds(
     ConsultOptions,
     first=st.sampled_from([1, 2, 3, 4, 8, 40]),
-    asked=st.sampled_from([1, 2, 4, 16]),
-    rounds=st.integers(0, 3),
+    ids_per_question=st.sampled_from([1, 2, 4, 16]),
+    questions=st.integers(0, 3),
     epsilon=st.sampled_from([0.001, 0.05, 0.5, 0.99]),
     delta=st.sampled_from([0.0, 0.0, 2.0**-11, 0.05, 1.0]),
     chunk=st.sampled_from([1, 5, 64]),
@@ -138,8 +138,8 @@ FEW = st.integers(1, 2)
 LITTLE_AT_A_TIME = st.builds(
     ConsultOptions,
     first=FEW,
-    asked=FEW,
-    rounds=FEW,
+    ids_per_question=FEW,
+    questions=FEW,
     chunk=FEW,
     chunks=st.integers(0, 4),
     bound=st.sampled_from(["next", "global"]),
@@ -162,9 +162,9 @@ def test_ties_of_a_few_tokens(seed: int, size: int, count: int, options: Consult
 def _check_effort(settled: Settled, ends: Ends, options: ConsultOptions) -> None:
     effort, remotes = settled.effort, len(ends.ends)
     assert settled.ends == tuple(range(remotes))
-    assert effort.questions <= options.rounds
+    assert effort.questions <= options.questions
     assert effort.chunks <= options.chunks
-    assert effort.ids <= effort.questions * options.asked
+    assert effort.ids <= effort.questions * options.ids_per_question
     kinds = [type(question) for question in ends.asked]
     assert kinds.count(AskChunk) == effort.chunks * remotes
     assert kinds.count(AskAll) == effort.everything * remotes
@@ -260,7 +260,7 @@ def test_without_bounds_from_below_more_is_asked_for() -> None:
 
 def test_no_ids_when_none_may_be_asked_for() -> None:
     distributions = [scores_of(1, 300, "near"), scores_of(2, 300, "near")]
-    ends = Ends([StepScores(distributions[1])], ConsultOptions(first=1, rounds=0, chunk=2, chunks=1))
+    ends = Ends([StepScores(distributions[1])], ConsultOptions(first=1, questions=0, chunk=2, chunks=1))
     assert ends.settle(Certificate(distributions[0], [0.0, 0.0])).token == dense_token([0.5, 0.5], distributions)
     assert ends.asked
     assert not any(isinstance(question, AskScores) for question in ends.asked)
@@ -269,11 +269,11 @@ def test_no_ids_when_none_may_be_asked_for() -> None:
 def test_replies_that_are_no_answer() -> None:
     distributions = [scores_of(1, 300, "near"), scores_of(2, 300, "near")]
     end = StepScores(distributions[1], bound="global")
-    talk = consult(Certificate(distributions[0], [0.0, 0.0]), ConsultOptions(rounds=1, chunks=0))
+    talk = consult(Certificate(distributions[0], [0.0, 0.0]), ConsultOptions(questions=1, chunks=0))
     next(talk)
     with pytest.raises(ValueError, match="all scores came"):
         talk.send({0: end.codes})
-    talk = consult(Certificate(distributions[0], [0.0, 0.0]), ConsultOptions(rounds=0, chunks=0))
+    talk = consult(Certificate(distributions[0], [0.0, 0.0]), ConsultOptions(questions=0, chunks=0))
     next(talk)
     with pytest.raises(ValueError, match="some scores came"):
         talk.send({0: end.strongest(3)})
@@ -282,8 +282,8 @@ def test_replies_that_are_no_answer() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"first": 0}, {"asked": 0}, {"rounds": -1}, {"chunk": 0}, {"chunks": 65}, {"epsilon": 0.0}, {"epsilon": 1.0},
-        {"delta": -0.1}, {"delta": float("nan")}, {"bound": "none"}, {"certificate": "lower"},
+        {"first": 0}, {"ids_per_question": 0}, {"questions": -1}, {"chunk": 0}, {"chunks": 65}, {"epsilon": 0.0},
+        {"epsilon": 1.0},        {"delta": -0.1}, {"delta": float("nan")}, {"bound": "none"}, {"certificate": "lower"},
     ],
 )  # fmt: skip
 def test_options_out_of_range(wrong: dict[str, object]) -> None:

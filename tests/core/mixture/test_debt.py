@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.core.mixture.debt import FALLS, DebtOptions, Fall, WaitingDebt
+from antiphon.core.mixture.debt import DECAYS, DebtOptions, Decay, WaitingDebt
 from antiphon.errors import UsageError
 
 AMOUNTS = st.floats(0, 10)
@@ -36,36 +36,36 @@ def test_the_defaults() -> None:
 @pytest.mark.parametrize(
     ("fall", "waits"), [("constant", [40, 40, 40, 40]), ("linear", [40, 30, 20, 0]), ("halving", [40, 28.28, 20, 10])]
 )
-def test_the_short_wait_falls_with_debt(fall: Fall, waits: list[float]) -> None:
+def test_the_short_wait_falls_with_debt(fall: Decay, waits: list[float]) -> None:
     """tau_short(q) from the threshold 2 to the limit 4."""
-    options = DebtOptions(threshold=2, limit=4, short=40, fall=fall)
+    options = DebtOptions(debt_threshold=2, max_debt=4, short_timeout=40, timeout_decay=fall)
     found = [WaitingDebt(options, owed).timeout(90) for owed in (2, 2.5, 3, 4)]
     assert found == pytest.approx(waits, abs=0.01)
     assert WaitingDebt(options, 1.9).timeout(90) == 90
 
 
-@pytest.mark.parametrize("fall", FALLS)
-def test_no_debt_beyond_the_threshold_can_be_owed(fall: Fall) -> None:
-    assert WaitingDebt(DebtOptions(threshold=4, limit=4, short=40, fall=fall), 4).timeout(90) == 40
+@pytest.mark.parametrize("fall", DECAYS)
+def test_no_debt_beyond_the_threshold_can_be_owed(fall: Decay) -> None:
+    assert WaitingDebt(DebtOptions(debt_threshold=4, max_debt=4, short_timeout=40, timeout_decay=fall), 4).timeout(90) == 40
 
 
 def test_a_fall_that_there_is_not() -> None:
-    with pytest.raises(UsageError, match="fall must be constant, linear or halving, not 'free'"):
-        DebtOptions(fall="free")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="timeout_decay must be constant, linear or halving, not 'free'"):
+        DebtOptions(timeout_decay="free")  # type: ignore[arg-type]
 
 
 def test_the_short_wait_is_never_longer_than_the_usual() -> None:
-    assert WaitingDebt(DebtOptions(threshold=0, short=0.5)).timeout(0.2) == 0.2
+    assert WaitingDebt(DebtOptions(debt_threshold=0, short_timeout=0.5)).timeout(0.2) == 0.2
 
 
 def test_a_threshold_above_the_limit_never_shortens() -> None:
-    debt = WaitingDebt(DebtOptions(threshold=5, limit=4))
+    debt = WaitingDebt(DebtOptions(debt_threshold=5, max_debt=4))
     for _ in range(20):
         debt = debt.wasted()
     assert debt.timeout(0.1) == 0.1
 
 
-@pytest.mark.parametrize("name", ["threshold", "limit", "repayment", "short"])
+@pytest.mark.parametrize("name", ["debt_threshold", "max_debt", "debt_repayment", "short_timeout"])
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
 def test_options_out_of_range(name: str, value: float) -> None:
     with pytest.raises(UsageError, match=name):
@@ -74,4 +74,4 @@ def test_options_out_of_range(name: str, value: float) -> None:
 
 def test_debt_that_is_never_repaid() -> None:
     with pytest.raises(UsageError, match="never shrink"):
-        DebtOptions(repayment=0.0)
+        DebtOptions(debt_repayment=0.0)

@@ -5,8 +5,9 @@ Two toys in virtual time, answers of 64 tokens at most; the same seeds give the 
 
 import pytest
 
-from antiphon.config import AUTO_DRAFT_LENGTH, SamplingParams
+from antiphon.config import SamplingParams
 from antiphon.methods.speculative import draft_length as lengths
+from antiphon.methods.speculative.options import AUTO_DRAFT_LENGTH
 from antiphon.models.toy import ToyModel, toy_pieces
 from antiphon_lab.ends.trials import Trial, attempt
 from antiphon_lab.hardware.profiles import parse_compute

@@ -40,7 +40,7 @@ from support.mixtures import Reader
 READER = ModelConfig("reader-0")
 """A toy whose scores depend on all that it has read, so on its documents."""
 ROWS = "crcg,drcg,drdg-sw,drdg-tw,dragon,concord,concord-nosystem,concord-nocomm"
-LETTER = "to the letter: concord+gate=off+bound=global+certificate=upper+realign=hard+neither=local+enough=0"
+LETTER = "to the letter: concord+gate=off+bound=global+certificate=upper+realign=hard+undrafted=local+min_share=0"
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def plan(data: Path, rows: str = ROWS, task: str = "nq", links: tuple[str, ...] 
     setting = Setting(
         found, (READER, READER), SamplingParams(temperature=fields["temperature"]), fields["tokens"], 1, fields["real"]
     )
-    named = [parse_row(row, MixtureOptions(form=found.form)) for row in rows.split(",")]
+    named = [parse_row(row, MixtureOptions(prompt_format=found.form)) for row in rows.split(",")]
     cases = cases_of(named, [parse_link(link) for link in links], PROFILES["4090d-1.7b"])
     return Plan(data, setting, cases, fields["examples"], fields["results"], fields["skipped"])
 
@@ -68,7 +68,7 @@ def rows_of(report: Report) -> dict[str, Figures]:
 
 
 def test_rows_are_written_as_a_method_with_changes() -> None:
-    usual = MixtureOptions(kept=3, form="text")
+    usual = MixtureOptions(passages=3, prompt_format="text")
     row = parse_row("concord+gate=off+bound=global+first=4", usual)
     assert (row.name, row.method) == ("concord+gate=off+bound=global+first=4", "concord")
     assert row.options == replace(usual, gate=math.inf, bound="global", first=4)
@@ -76,8 +76,8 @@ def test_rows_are_written_as_a_method_with_changes() -> None:
     assert named.name == "to the letter"
     assert named.key == replace(named, name="other").key != row.key
     for text, sentence in (
-        ("concord+timeouts=3", "no option of a mixture"),
-        ("concord+first=few", "first must be a number"),
+        ("concord+timeouts=3", "has no option 'timeouts' \\(did you mean timeout\\?\\)"),
+        ("concord+first=few", "first must be a whole number"),
         ("concord+first=0", "first must be 1 to 256"),
         ("dssd", "dssd"),
         ("concord+realign=firm", "soft or hard"),
@@ -89,12 +89,14 @@ def test_rows_are_written_as_a_method_with_changes() -> None:
 @pytest.mark.medium
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_what_is_dense_is_dense_and_what_is_not_is_counted(data: Path, temperature: float) -> None:
-    rows = rows_of(run(plan(data, f"{ROWS},dragon+packing=topp+top_p=0.3,{LETTER}", temperature=temperature, examples=6)))
+    rows = rows_of(
+        run(plan(data, f"{ROWS},dragon+packing=topp+packing_top_p=0.3,{LETTER}", temperature=temperature, examples=6))
+    )
     exact = ("drdg-tw", "concord-nosystem") if temperature else ("drdg-tw", "dragon", "concord-nosystem")
     for name in exact:
         assert rows[name].different is not None
         assert rows[name].different.mean == 0
-    for name in () if temperature else ("crcg", "drcg", "dragon+packing=topp+top_p=0.3"):
+    for name in () if temperature else ("crcg", "drcg", "dragon+packing=topp+packing_top_p=0.3"):
         assert rows[name].different is not None
         assert rows[name].different.mean > 0
     for name in ("crcg", "drcg", "dragon") if temperature else ():
@@ -182,7 +184,7 @@ def test_a_run_goes_on_where_it_stopped(data: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_answers_of_other_settings_are_others(data: Path) -> None:
-    for changes in ({}, {"temperature": 1.0}, {"tokens": 4}, {"links": ("concord@10",)}, {"rows": "crcg+kept=1"}):
+    for changes in ({}, {"temperature": 1.0}, {"tokens": 4}, {"links": ("concord@10",)}, {"rows": "crcg+passages=1"}):
         run(plan(data, **{"rows": "crcg", "examples": 1, **changes}))
     assert len(Store(data / "results.jsonl")) == 5
 
@@ -245,7 +247,7 @@ def test_debt_grows_by_what_is_wasted_less_what_is_repaid() -> None:
     own = Step(Kind.LOCAL, 0.1, True)
     answer = _answer((in_vain, in_vain, taken, certain, own))
     assert Figures((answer,)).debt_growth.mean == pytest.approx((3 - 1) / 5)
-    assert Figures((answer,), debt=DebtOptions(repayment=4)).debt_growth.mean == pytest.approx((3 - 4) / 5)
+    assert Figures((answer,), debt=DebtOptions(debt_repayment=4)).debt_growth.mean == pytest.approx((3 - 4) / 5)
     assert Figures((answer,)).share(late).mean == pytest.approx(2 / 5)
     assert Figures((answer,)).share(submitted).mean == pytest.approx(1 / 5)
 

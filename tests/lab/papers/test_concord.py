@@ -94,7 +94,7 @@ def test_the_letter_has_nothing_of_ours(found: Report) -> None:
         options = written[name].options
         assert written[name].method == method
         assert (options.bound, options.certificate, options.gate) == ("global", "upper", math.inf)
-        assert (options.realign, options.neither, options.enough) == ("hard", "local", 0)
+        assert (options.realign, options.undrafted, options.min_share) == ("hard", "local", 0)
         figures = found.figures("nq", LINK, name)
         assert figures.steps()["certain"].mean == 0
     assert found.figures("nq", LINK, LETTER_NOSYSTEM).share(consulted).mean == 1

@@ -61,13 +61,13 @@ def test_joint_distribution_whatever_the_weights(masses: Masses) -> None:
 @pytest.mark.parametrize("sampling", [PLAIN, GREEDY], ids=["plain", "greedy"])
 def test_packed_scores_give_the_truncated_mixture(sampling: SamplingParams, top_p: float) -> None:
     pair, masses = Pair(SHARED, SHARED, seed=2), (0.0, 0.7)
-    distribution = written("dragon", pair, sampling, masses, ahead=1, packing="topp", top_p=top_p)
+    distribution = written("dragon", pair, sampling, masses, ahead=1, packing="topp", packing_top_p=top_p)
     assert distance(distribution, mixture(pair, sampling, masses, top_p=top_p)) < 1e-12
 
 
 def test_packing_is_lossy() -> None:
     pair, masses = Pair(SHARED, SHARED, seed=2), (0.0, 0.7)
-    distribution = written("dragon", pair, PLAIN, masses, ahead=1, packing="topp", top_p=0.3)
+    distribution = written("dragon", pair, PLAIN, masses, ahead=1, packing="topp", packing_top_p=0.3)
     assert variation(distribution, mixture(pair, PLAIN, masses)) > 0.05
 
 
@@ -91,7 +91,7 @@ def test_token_wise_mixing_is_greedy_dense(seed: int) -> None:
 def test_any_pair_of_models(seed: int, sharpness: float, temperature: float, top_k: int, masses: Masses, top_p: float) -> None:
     pair = Pair(SHARED, SHARED, seed=3 * seed, sharpness=sharpness)
     sampling = SamplingParams(temperature=temperature, top_k=top_k)
-    distribution = written("dragon", pair, sampling, masses, ahead=1, packing="topp", top_p=top_p)
+    distribution = written("dragon", pair, sampling, masses, ahead=1, packing="topp", packing_top_p=top_p)
     assert distance(distribution, mixture(pair, sampling, masses, top_p=top_p)) < 1e-12
 
 

@@ -30,9 +30,9 @@ OPTIONS = st.fixed_dictionaries(
         "bound": st.sampled_from(["next", "global"]),
         "certificate": st.sampled_from(["both", "upper"]),
         "first": st.sampled_from([1, 2, 8, 256]),
-        "enough": st.sampled_from([0.0, 0.2, 1.0]),
-        "asked": st.sampled_from([1, 4, 256]),
-        "rounds": st.sampled_from([0, 1, 2, 9]),
+        "min_share": st.sampled_from([0.0, 0.2, 1.0]),
+        "ids_per_question": st.sampled_from([1, 4, 256]),
+        "questions": st.sampled_from([0, 1, 2, 9]),
         "chunk": st.sampled_from([1, 8, 64, 4096]),
         "chunks": st.sampled_from([0, 1, 4]),
         "delta": st.sampled_from([0.0, 0.0, 0.1, 3.0]),
@@ -43,13 +43,13 @@ OPTIONS = st.fixed_dictionaries(
 )
 WAITING = st.fixed_dictionaries(
     {
-        "wait": st.sampled_from([0.0, 0.001, 0.02, 0.1]),
-        "short": st.sampled_from([0.0, 0.01]),
-        "threshold": st.sampled_from([0.0, 1.0, 3.0, 9.0]),
-        "repayment": st.sampled_from([0.5, 1.0]),
-        "fall": st.sampled_from(["constant", "linear", "halving"]),
+        "timeout": st.sampled_from([0.0, 0.001, 0.02, 0.1]),
+        "short_timeout": st.sampled_from([0.0, 0.01]),
+        "debt_threshold": st.sampled_from([0.0, 1.0, 3.0, 9.0]),
+        "debt_repayment": st.sampled_from([0.5, 1.0]),
+        "timeout_decay": st.sampled_from(["constant", "linear", "halving"]),
         "realign": st.sampled_from(["soft", "hard"]),
-        "neither": st.sampled_from(["dense", "dense", "local"]),
+        "undrafted": st.sampled_from(["dense", "dense", "local"]),
     }
 )
 MASSES = st.sampled_from([-math.inf, -2.0, 0.0, 0.5, 3.0])
@@ -129,7 +129,7 @@ def test_who_waits_for_all_writes_the_dense_answer(
 @pytest.mark.parametrize("method", STEPWISE)
 def test_weights_at_the_border_of_numbers(method: str, masses: tuple[float, float]) -> None:
     """One end alone decides, or all alike; and where only the cloud has documents the device still has a token of its own."""
-    there, request = world(3, masses=masses), question(method, tokens=12, wait=0.03)
+    there, request = world(3, masses=masses), question(method, tokens=12, timeout=0.03)
     require_true(there, request, answer(there, request))
 
 
@@ -161,7 +161,7 @@ class Favouring(Reader):
 def test_greedy_dragon_is_dense(packing: str) -> None:
     for seed in range(4):
         there = world(seed)
-        request = question("dragon", packing=packing, top_p=1.0)
+        request = question("dragon", packing=packing, packing_top_p=1.0)
         assert answer(there, request).numbers == dense_answer(there, request)
 
 
@@ -190,7 +190,17 @@ def test_the_cases_that_matter_do_occur() -> None:
     for seed in range(10):
         there = world(seed, masses=(0.6, 0.5), agree=0.6, sharpness=6.0)
         for bound, chunks in (("next", 1), ("global", 1), ("global", 0)):
-            request = question("concord", tokens=32, first=2, asked=1, rounds=1, chunk=2, chunks=chunks, wait=0.06, bound=bound)
+            request = question(
+                "concord",
+                tokens=32,
+                first=2,
+                ids_per_question=1,
+                questions=1,
+                chunk=2,
+                chunks=chunks,
+                timeout=0.06,
+                bound=bound,
+            )
             told = answer(there, request)
             kinds.update(told.kinds)
             for step in told.steps:
@@ -210,7 +220,13 @@ def test_every_bound_and_count_gives_the_same_answer() -> None:
         for bound in ("next", "global"):
             for first, asked_for, rounds in [(1, 1, 0), (1, 1, 2), (2, 4, 1), (8, 4, 2), (64, 4, 2)]:
                 certificate = "upper" if (first + rounds) % 2 else "both"
-                options = {"bound": bound, "certificate": certificate, "first": first, "asked": asked_for, "rounds": rounds}
+                options = {
+                    "bound": bound,
+                    "certificate": certificate,
+                    "first": first,
+                    "ids_per_question": asked_for,
+                    "questions": rounds,
+                }
                 told = answer(there, question("concord-nosystem", temperature=temperature, **options))
                 answers.add((temperature, tuple(told.numbers)))
     assert len(answers) == 2
@@ -221,8 +237,8 @@ LETTER = {
     "certificate": "upper",
     "gate": math.inf,
     "realign": "hard",
-    "neither": "local",
-    "enough": 0.0,
+    "undrafted": "local",
+    "min_share": 0.0,
 }
 """CONCORD as it is printed: nothing of ours."""
 
@@ -238,7 +254,7 @@ def test_to_the_letter_only_algorithm_1_departs_from_the_dense_token(method: str
     departed, consulted = 0, 0
     for seed in range(12):
         there = world(seed, masses=(0.6, 0.5), sharpness=2.0)
-        request = question(method, temperature=temperature, tokens=24, wait=0.3, **LETTER)
+        request = question(method, temperature=temperature, tokens=24, timeout=0.3, **LETTER)
         told = answer(there, request)
         require_true(there, request, told)
         departed += sum(step.kind is Kind.LOCAL for step in told.steps if step.is_consulted)
@@ -251,7 +267,7 @@ def test_ours_departs_nowhere() -> None:
     """The same steps, where the dense token is neither draft: both ends take it."""
     for seed in range(12):
         there = world(seed, masses=(0.6, 0.5), sharpness=2.0)
-        request = question("concord", tokens=24, wait=0.3)
+        request = question("concord", tokens=24, timeout=0.3)
         told = answer(there, request)
         assert not any(step.kind is Kind.LOCAL for step in told.steps if step.is_consulted)
 
@@ -266,7 +282,7 @@ def test_noise_is_that_of_coupled_drafting_and_of_the_seed() -> None:
 
 def test_push_asks_for_no_ids() -> None:
     there = world(8)
-    request = question("concord-nosystem", tokens=32, rounds=0, first=1, chunk=4)
+    request = question("concord-nosystem", tokens=32, questions=0, first=1, chunk=4)
     told = answer(there, request)
     efforts = [step.consulted.effort for step in told.steps if step.consulted]
     assert sum(effort.questions + effort.ids for effort in efforts) == 0
@@ -284,7 +300,7 @@ class Silent(MixtureCloud):
 def test_what_debt_does_to_waiting() -> None:
     """Waits until the debt is there, then the short one; evidence never comes."""
     there = world(2, masses=(0.0, 0.0), halves={0: {"concord": Silent}})
-    request = question("concord", tokens=20, wait=0.2, short=0.03, threshold=2.0, gate=math.inf)
+    request = question("concord", tokens=20, timeout=0.2, short_timeout=0.03, debt_threshold=2.0, gate=math.inf)
     told = answer(there, request)
     waits = [step.consulted.waited for step in told.steps]
     assert set(told.kinds) == {Kind.LOCAL}
@@ -295,8 +311,8 @@ def test_what_debt_does_to_waiting() -> None:
 def test_what_more_debt_does_to_short_waits() -> None:
     """tau_short(q): half as long for each more that is owed, up to the limit."""
     there = world(2, masses=(0.0, 0.0), halves={0: {"concord": Silent}})
-    falling = {"short": 0.08, "fall": "halving", "threshold": 2.0, "limit": 4.0}
-    told = answer(there, question("concord", tokens=12, wait=0.2, gate=math.inf, **falling))
+    falling = {"short_timeout": 0.08, "timeout_decay": "halving", "debt_threshold": 2.0, "max_debt": 4.0}
+    told = answer(there, question("concord", tokens=12, timeout=0.2, gate=math.inf, **falling))
     waits = [step.consulted.waited for step in told.steps]
     assert waits == pytest.approx([0.2, 0.2, 0.08, 0.04] + [0.02] * 8)
 
@@ -304,7 +320,7 @@ def test_what_more_debt_does_to_short_waits() -> None:
 def test_debt_is_repaid_by_drafts_that_are_taken() -> None:
     """Models that agree wholly: with evidence in time the cloud's draft is the token, and no wait is ever short."""
     there = world(2, masses=(0.0, 0.0), agree=1.0)
-    told = answer(there, question("concord", tokens=20, wait=0.2, threshold=1.0, gate=math.inf))
+    told = answer(there, question("concord", tokens=20, timeout=0.2, debt_threshold=1.0, gate=math.inf))
     assert set(told.kinds) == {Kind.CONFIRMED}
     assert all(step.consulted.drafted for step in told.steps)
 

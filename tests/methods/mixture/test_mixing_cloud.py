@@ -178,7 +178,7 @@ def test_a_question_of_another_epoch_is_not_answered() -> None:
     [
         ({"options": {"ahead": 0}}, "ahead must be 1 to 64 steps, not 0"),
         ({"options": {"bound": "none"}}, "Invalid enum value 'none'"),
-        ({"options": {"kept": "two"}}, "Expected `int`, got `str`"),
+        ({"options": {"passages": "two"}}, "Expected `int`, got `str`"),
         ({"max_tokens": 0}, "max-tokens must be 1 to"),
         ({"method": "crcg"}, "there is no method 'crcg'"),
     ],

@@ -161,7 +161,7 @@ def test_a_cloud_that_stalls_is_not_overrun_by_an_honest_device(realign: str, ah
     async def run() -> None:
         there = world(3, verify_s=2.0, draft_s=0.01, end=-99.0, masses=(0.5, 0.5))
         async with there.ends() as (device, connections):
-            request = question("concord", tokens=400, wait=0.001, realign=realign, ahead=ahead)
+            request = question("concord", tokens=400, timeout=0.001, realign=realign, ahead=ahead)
             told = await ask(there, device, connections, request)
             require_true(there, request, told)
             assert told.result.closed is not None, "the cloud takes part to the end"
@@ -424,7 +424,7 @@ def test_an_outage_of_the_link() -> None:
     """Three seconds in which nothing moves: tokens are local; then, with a short wait that suffices, the cloud is back."""
     link = "rtt=20ms,up=10Mbit,down=10Mbit,handshakes=0,outage=0.3s-3.3s"
     there = world(4, links=[link], masses=(0.0, 0.0), end=-99.0)
-    request = question("concord", tokens=150, wait=0.1, short=0.05)
+    request = question("concord", tokens=150, timeout=0.1, short_timeout=0.05)
     told = answer(there, request)
     require_true(there, request, told)
     first = told.kinds.index(Kind.LOCAL)

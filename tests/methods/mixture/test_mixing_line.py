@@ -159,7 +159,7 @@ def test_a_cloud_that_says_nothing_is_not_told_for_ever() -> None:
 
 
 def test_debt_by_what_came_of_waiting() -> None:
-    found, transcript = line(threshold=2.0, limit=2.0)
+    found, transcript = line(debt_threshold=2.0, max_debt=2.0)
     found.timed_out()
     commit(found, transcript, 0)
     assert found.debt.owed == 1

@@ -59,7 +59,7 @@ def of(frames: list[Crossed], kind: type) -> list[Any]:
 @pytest.mark.parametrize("realign", ["soft", "hard"])
 def test_every_distance_ahead(ahead: int, realign: str) -> None:
     for seed, wait in ((1, 0.0), (2, 0.02)):
-        there, request = world(seed), question("concord", ahead=ahead, realign=realign, wait=wait, tokens=24)
+        there, request = world(seed), question("concord", ahead=ahead, realign=realign, timeout=wait, tokens=24)
         require_true(there, request, answer(there, request))
 
 
@@ -85,7 +85,7 @@ def test_evidence_that_comes_long_after_its_step() -> None:
     """The device is far ahead; the first difference takes the cloud to where the device is, in one message of many tokens."""
     link = "rtt=400ms,up=100Mbit,down=100Mbit,handshakes=0"
     there = world(3, links=[link], masses=(0.0, 0.0), end=-99.0)
-    request = question("concord", tokens=100, wait=0.001, short=0.001)
+    request = question("concord", tokens=100, timeout=0.001, short_timeout=0.001)
     frames = tapped(there)
     told = answer(there, request)
     require_true(there, request, told)
@@ -100,7 +100,7 @@ def test_late_evidence_that_agrees_costs_nothing() -> None:
     link = "rtt=20ms,up=100Mbit,down=100Mbit,handshakes=0,outage=0.2s-0.38s"
     there = world(3, links=[link], masses=(0.0, 0.0), end=-99.0, verify_s=0.005)
     there.clouds[0] = End(there.device.model, there.device.shelf)  # one mind
-    request = question("concord", tokens=60, wait=0.01)
+    request = question("concord", tokens=60, timeout=0.01)
     frames = tapped(there)
     told = answer(there, request)
     require_true(there, request, told)
@@ -116,7 +116,7 @@ def test_hard_realigning_clears_the_line_at_every_timeout() -> None:
     rows = {}
     for realign in ("soft", "hard"):
         frames = tapped(there)
-        request = question("concord", tokens=40, wait=0.001, realign=realign, ahead=8)
+        request = question("concord", tokens=40, timeout=0.001, realign=realign, ahead=8)
         told = answer(there, request)
         require_true(there, request, told)
         rows[realign] = told.kinds.count(Kind.LOCAL), len(of(frames, m.Realign))
@@ -128,7 +128,7 @@ def test_a_cloud_that_fell_far_behind_is_told_where_the_answer_is() -> None:
     """More than W steps: its own way there would take longer than the message."""
     there = world(3, masses=(0.0, 0.0), end=-99.0, verify_s=0.2)
     there.clouds[0] = End(there.device.model, there.device.shelf)
-    request = question("concord", tokens=60, wait=0.001, ahead=4)
+    request = question("concord", tokens=60, timeout=0.001, ahead=4)
     frames = tapped(there)
     require_true(there, request, answer(there, request))
     counts = [message.count for message in of(frames, m.Realign)]
@@ -292,7 +292,7 @@ def test_a_cloud_without_a_template_says_so() -> None:
 @pytest.mark.parametrize("form", ["question", "text"])
 @pytest.mark.parametrize("kept", [1, 2, 64])
 def test_forms_and_passages(form: str, kept: int) -> None:
-    there, request = world(3), question("concord-nosystem", form=form, kept=kept, prompt="once upon a time")
+    there, request = world(3), question("concord-nosystem", prompt_format=form, passages=kept, prompt="once upon a time")
     if kept == 1:  # what it weighs is another sum then
         there.device.shelf, there.clouds[0].shelf = Shelf(("one", 0.4)), Shelf(("other", 0.1))
     require_true(there, request, answer(there, request))

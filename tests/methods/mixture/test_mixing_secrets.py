@@ -182,7 +182,7 @@ def test_a_canary_in_private_documents_crosses_no_link(method: str, temperature:
 def test_the_canary_would_be_found(method: str) -> None:
     """A device that commits it into its answer tells it to the cloud, and there the same search finds it."""
     there = private(1, reciting=True)
-    frames, text, _ = watched(there, question(method, tokens=len(CANARY), wait=0.001, ahead=1, realign="hard"))
+    frames, text, _ = watched(there, question(method, tokens=len(CANARY), timeout=0.001, ahead=1, realign="hard"))
     assert CANARY[:16] in text
     search = Search([crossed for crossed in frames if crossed.up])
     assert len([part for part in shingles(CANARY, 3) if search.holds(part)]) >= 3
@@ -194,7 +194,7 @@ def test_the_canary_would_be_found(method: str) -> None:
 def test_every_bit_that_leaves_the_device_is_accounted_for(method: str, temperature: float) -> None:
     """Of the messages of a session: the question, tokens of the answer, ids asked for, counts. There is no other bit."""
     for seed in range(3):
-        there, request = world(seed), question(method, temperature=temperature, tokens=24, first=1, wait=0.05)
+        there, request = world(seed), question(method, temperature=temperature, tokens=24, first=1, timeout=0.05)
         frames, _, numbers = watched(there, request)
         up = [crossed.message for crossed in frames if crossed.up and crossed.session]
         assert {type(message) for message in up} <= {m.Open, m.Ask, m.Realign, m.Progress, m.Cancel}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from antiphon.config import CoupledOptions, NoOptions, SamplingParams
+from antiphon.config import SamplingParams
 from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Result
@@ -21,10 +21,11 @@ from antiphon.errors import ProtocolError
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, DeviceSide, Transcript
 from antiphon.methods.effects import Effect, Half, Now, Receive, Send, Step
-from antiphon.methods.speculative.coupled import COUPLED, CoupledCloud, CoupledDevice
+from antiphon.methods.speculative.coupled import COUPLED, CoupledCloud, CoupledDevice, CoupledOptions
 from antiphon.methods.verifier import Targets, Verifier
 from antiphon.models.base import Model
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
+from antiphon.options import NoOptions
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
 from antiphon.vocabulary import identity
 from antiphon.wire.messages import Draft, Message, Verdict

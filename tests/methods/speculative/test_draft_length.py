@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from antiphon.config import AUTO_DRAFT_LENGTH, SamplingParams
+from antiphon.config import SamplingParams
 from antiphon.core.draft_length import FIRST, Round
 from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
@@ -17,6 +17,7 @@ from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.speculative.chain import ChainDevice
 from antiphon.methods.speculative.draft_length import Auto, Fixed, lengths
+from antiphon.methods.speculative.options import AUTO_DRAFT_LENGTH
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair, distance, target_distribution
 from antiphon.wire.messages import Draft, Verdict

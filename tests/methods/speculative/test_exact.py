@@ -133,7 +133,7 @@ def test_joint_distribution_of_three_tokens_of_the_costly_ones(name: str) -> Non
 @pytest.mark.parametrize("name", LOSSY)
 def test_the_lossy_baselines_are_not_exact(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     pair, sampling, method = Pair(SMALL, LARGE), SAMPLINGS["plain"], WITHOUT_DOCUMENTS[name]
-    options = method.options_from({"draft_length": 2, "draws": 2, "kept": 1, "uncertain": 1.0})
+    options = method.options_from({"draft_length": 2, "draws": 2, "top_k": 1, "uncertain": 1.0})
     distribution = method_distribution(pair, method, options, sampling, tokens=2)
     assert sum(distribution.values()) == pytest.approx(1, abs=1e-12)
     apart = variation(distribution, target_distribution(pair, sampling, 2))

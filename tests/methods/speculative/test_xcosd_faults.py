@@ -268,7 +268,7 @@ def test_a_compressed_distribution_that_is_none(message: m.Draft, code: str, sen
     async def act(session: DeviceSession) -> None:
         await session.send(message)
 
-    assert told("cu-hlm", act, kept=4) == (code, sentence)
+    assert told("cu-hlm", act, top_k=4) == (code, sentence)
 
 
 @pytest.mark.parametrize("distribution", [[], [(5, 65535)], [(6, 100)], [(5, 1), (6, 2), (7, 3), (8, 4)]], ids=str)
@@ -276,7 +276,7 @@ def test_a_compressed_distribution_that_is_one(distribution: list[tuple[int, int
     """None kept is the even distribution; a draft may be one of the rest."""
 
     async def test(device: Device, connection: Connection) -> m.Message:
-        session = await raw_session(connection, method="cu-hlm", options={"kept": 4}, max_tokens=TOKENS)
+        session = await raw_session(connection, method="cu-hlm", options={"top_k": 4}, max_tokens=TOKENS)
         await session.send(kept(5, distribution))
         return await session.receive()
 

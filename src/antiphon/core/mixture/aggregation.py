@@ -32,7 +32,7 @@ def aggregated(
 
 
 def packed(top_p: float, ratios: Ratios) -> Quantise:
-    """The quantiser of scores that cross truncated (`--packing topp`).
+    """The quantiser of scores that cross truncated (`packing=topp`).
 
     It keeps the fewest tokens with a mass of at least `top_p`, renormalises and rounds. The end draws its drafts from what this
     leaves, so the answer has the distribution of a mixture with that: within (1 - top_p) times this end's weight of the real

@@ -9,49 +9,40 @@ from typing import Literal, TypeAlias
 
 from antiphon.core.mixture.certificate import Certificate
 from antiphon.core.mixture.scores import Bound, Codes, Report
-from antiphon.errors import UsageError
-
-
-def _require(condition: bool, sentence: str) -> None:
-    if not condition:
-        raise UsageError(sentence)
+from antiphon.options import option, require
 
 
 @dataclass(frozen=True, slots=True)
 class ConsultOptions:
-    """How evidence is asked for. Any values give the same token; they cost bytes and trips. Raises UsageError.
+    """How evidence is asked for. Any values give the same token; they cost bytes and trips.
 
-    first: K0, scores in the evidence of every step. asked: k, ids a question at most. rounds: R_max, questions at most; 0 asks
-    for no ids at all (`--disclosure push`). epsilon: share of the ambiguous local mass that a question may leave out. delta:
-    margin of the certificate in log-probability. chunk, chunks: scores in a chunk, and chunks before everything is sent. bound:
-    see `antiphon.core.mixture.scores.Bound`. certificate: a token is settled by `both` bounds, its own from below too, or, as
-    in the paper, only a known one by the `upper` bounds of all others.
+    Raises UsageError for a value that does not fit.
     """
 
-    first: int = 8
-    asked: int = 4
-    rounds: int = 2
-    epsilon: float = 0.05
-    delta: float = 0.0
-    chunk: int = 64
-    chunks: int = 4
-    bound: Bound = "next"
-    certificate: Literal["both", "upper"] = "both"
+    first: int = option(8, "K0: scores in the evidence of a step.")
+    ids_per_question: int = option(4, "k: tokens in a question for more scores.")
+    questions: int = option(2, "R_max: questions a step at most, then chunks; 0 asks for no token by its id.")
+    epsilon: float = option(0.05, "epsilon: share of the ambiguous local mass that a question may leave out.")
+    delta: float = option(0.0, "delta: the certificate's margin, in log-probability.")
+    chunk: int = option(64, "Scores in a chunk.")
+    chunks: int = option(4, "Chunks a step at most, then all scores.")
+    bound: Bound = option("next", "b, of scores not sent: the next one, or the global maximum.")
+    certificate: Literal["both", "upper"] = option("both", "both: bounds from below settle too; upper: as in the paper.")
 
     def __post_init__(self) -> None:
         for name, least, most in (
             ("first", 1, 256),
-            ("asked", 1, 256),
-            ("rounds", 0, 64),
+            ("ids_per_question", 1, 256),
+            ("questions", 0, 64),
             ("chunk", 1, 4096),
             ("chunks", 0, 64),
         ):
             value = getattr(self, name)
-            _require(least <= value <= most, f"{name} must be {least} to {most}, not {value}")
-        _require(0 < self.epsilon < 1, f"epsilon must be above 0 and below 1, not {self.epsilon}")
-        _require(0 <= self.delta <= 10, f"delta must be between 0 and 10, not {self.delta}")
-        _require(self.bound in ("next", "global"), f"bound must be next or global, not {self.bound!r}")
-        _require(self.certificate in ("both", "upper"), f"certificate must be both or upper, not {self.certificate!r}")
+            require(least <= value <= most, f"{name} must be {least} to {most}, not {value}")
+        require(0 < self.epsilon < 1, f"epsilon must be above 0 and below 1, not {self.epsilon}")
+        require(0 <= self.delta <= 10, f"delta must be between 0 and 10, not {self.delta}")
+        require(self.bound in ("next", "global"), f"bound must be next or global, not {self.bound!r}")
+        require(self.certificate in ("both", "upper"), f"certificate must be both or upper, not {self.certificate!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +111,8 @@ def consult(certificate: Certificate, options: ConsultOptions) -> Generator[Ques
 
 
 def _next_questions(certificate: Certificate, options: ConsultOptions, effort: Effort) -> Questions:
-    if effort.questions < options.rounds:
-        wanted = certificate.wanted(options.asked, options.epsilon, options.delta)
+    if effort.questions < options.questions:
+        wanted = certificate.wanted(options.ids_per_question, options.epsilon, options.delta)
         # None is wanted where what is ambiguous has no mass here at all: then only the remote end can say which tokens matter.
         if wanted:
             effort.questions, effort.ids = effort.questions + 1, effort.ids + len(wanted)

@@ -4,37 +4,49 @@ Not exact, also where the cloud is asked: the draft was drawn from another distr
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from antiphon.config import UncertaintyOptions
 from antiphon.core.distributions import Probs
 from antiphon.core.rounding import fixed_point
 from antiphon.errors import ProtocolError
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
-from antiphon.methods.baselines.u_hlm import UncertaintyCloud, UncertaintyDevice
+from antiphon.methods.baselines.u_hlm import UncertaintyCloud, UncertaintyDevice, UncertaintyOptions
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.speculative.chain import CHAIN_NEEDS
 from antiphon.methods.speculative.dsd import DenseProposed
+from antiphon.options import option, require
 from antiphon.vocabulary import bits_for
 from antiphon.wire.packing import Reader, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedOptions(UncertaintyOptions):
+    """Options of `cu-hlm`. top_k: the draft's likeliest tokens that are sent with their probabilities."""
+
+    top_k: int = option(64, "Likeliest tokens of a draft distribution that are sent.")
+
+    def __post_init__(self) -> None:
+        UncertaintyOptions.__post_init__(self)
+        require(1 <= self.top_k <= 4096, f"top-k must be 1 to 4096, not {self.top_k}")
 
 
 class CuHlmDevice(UncertaintyDevice):
     """Sends the likeliest tokens of an uncertain draft's distribution."""
 
-    def __init__(self, side: DeviceSide, options: UncertaintyOptions) -> None:
+    def __init__(self, side: DeviceSide, options: CompressedOptions) -> None:
         super().__init__(side, options)
-        self._kept, self._precision = options.kept, options.draft_precision
+        self._top_k, self._precision = options.top_k, options.draft_precision
 
     def pack(self, writer: Writer, drafts: Sequence[Drafted]) -> None:
         """Count, then id and probability of each."""
         for draft in drafts:
             counts = fixed_point(draft.probs, self._precision)
-            order = np.argsort(-counts, kind="stable")[: self._kept]
+            order = np.argsort(-counts, kind="stable")[: self._top_k]
             kept = [int(number) for number in order if counts[number] > 0]
-            writer.number(len(kept), bits_for(self._kept + 1))
+            writer.number(len(kept), bits_for(self._top_k + 1))
             for number in kept:
                 writer.number(number, self.side.common.common_bits)
                 writer.number(int(counts[number]), self._precision)
@@ -43,9 +55,9 @@ class CuHlmDevice(UncertaintyDevice):
 class CuHlmCloud(UncertaintyCloud):
     """Tests and resamples with the compressed distribution."""
 
-    def __init__(self, side: CloudSide, options: UncertaintyOptions) -> None:
+    def __init__(self, side: CloudSide, options: CompressedOptions) -> None:
         super().__init__(side, options)
-        self._kept, self._precision = options.kept, options.draft_precision
+        self._top_k, self._precision = options.top_k, options.draft_precision
 
     def unpack(self, reader: Reader, numbers: Sequence[int]) -> list[DenseProposed]:
         """The distribution of each draft."""
@@ -53,7 +65,7 @@ class CuHlmCloud(UncertaintyCloud):
 
     def _distribution(self, reader: Reader) -> Probs:
         common, total = self.side.common, 2**self._precision - 1
-        count = reader.number(bits_for(self._kept + 1), self._kept + 1, "the count of kept tokens")
+        count = reader.number(bits_for(self._top_k + 1), self._top_k + 1, "the count of kept tokens")
         kept: dict[int, int] = {}
         for _ in range(count):
             number = reader.number(common.common_bits, common.size, "a kept token")
@@ -79,7 +91,7 @@ CU_HLM = Method(
     False,
     CuHlmDevice,
     CuHlmCloud,
-    options=UncertaintyOptions,
+    options=CompressedOptions,
     bits=accounting.kept_drafts,
     needs=CHAIN_NEEDS,
 )

@@ -6,9 +6,10 @@ draft. What was committed alone goes up with the next draft, ids only. Not exact
 """
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from antiphon.config import SamplingParams, UncertaintyOptions
+from antiphon.config import SamplingParams
 from antiphon.core.chance import Role
 from antiphon.core.distributions import process
 from antiphon.core.rounding import quantise_fixed
@@ -20,11 +21,37 @@ from antiphon.methods.effects import Emitted, Exchanged, Kind
 from antiphon.methods.outcome import UNTESTED
 from antiphon.methods.speculative.chain import CHAIN_NEEDS, Begun, ChainDevice
 from antiphon.methods.speculative.dsd import DsdCloud
+from antiphon.methods.speculative.options import require_bits
+from antiphon.options import option, require
 from antiphon.vocabulary import bits_for
 from antiphon.wire.packing import Reader, Writer
 
 HOTTEST = 2.0
 """The highest temperature of the draws that judge a draft."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncertaintyOptions:
+    """Options of `u-hlm`: draws that judge a draft, and the share of other tokens from which on it is uncertain."""
+
+    draft_precision: int = option(16, "Bits of a draft probability on the wire: 16 or 32.")
+    draws: int = option(20, "Draws that judge a draft.")
+    uncertain: float = option(0.5, "Share of other draws from which on a draft counts as uncertain.")
+
+    @property
+    def max_drafts(self) -> int:
+        """One draft a round, always."""
+        return 1
+
+    @property
+    def draft_length(self) -> int:
+        """The same."""
+        return 1
+
+    def __post_init__(self) -> None:
+        require_bits("draft precision", self.draft_precision, 16, 32)
+        require(1 <= self.draws <= 1000, f"draws must be 1 to 1000, not {self.draws}")
+        require(0 <= self.uncertain <= 1, f"uncertain must be a share from 0 to 1, not {self.uncertain}")
 
 
 class UncertaintyDevice(ChainDevice):

@@ -109,7 +109,7 @@ class MixtureCloud:
     def _evidence(self, scores: StepScores, draft: int) -> bytes:
         if self.dense:
             return self._codec.everything(scores.codes, draft)
-        return self._codec.report(scores.strongest(self._options.first, self._options.enough))
+        return self._codec.report(scores.strongest(self._options.first, self._options.min_share))
 
     def _handle(self, message: Message) -> Generator[Any, Any, None]:
         match message:

@@ -44,7 +44,7 @@ class CloudStream:
         self.end_token: int | None = None
         """With which its line came to an end of its own, if it did."""
         self.debt = WaitingDebt(options.debt())
-        self.response_time = ResponseTime(options.wait)
+        self.response_time = ResponseTime(options.timeout)
         self.supplement: Supplement | None = None
         """The answer to the last question."""
         self._asked: tuple[int, int] | None = None  # epoch and step of the last question

@@ -170,7 +170,7 @@ class MixtureDevice:
 
         Without waiting control there is no such rule.
         """
-        return self.options.neither == "local" and not self.patient and dense not in (local, *drafts)
+        return self.options.undrafted == "local" and not self.patient and dense not in (local, *drafts)
 
     def _wait(self, position: int, local: int, lines: Lines) -> Generator[Any, Any, float]:
         """Until the evidence of the step is there or patience ends; meanwhile the next step is scored. How long it took."""

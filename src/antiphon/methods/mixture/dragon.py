@@ -62,7 +62,7 @@ class DragonDevice(MixtureDevice):
 
 
 def _kept_mass(options: MixtureOptions) -> float:
-    return options.top_p if options.packing == "topp" else 1.0
+    return options.packing_top_p if options.packing == "topp" else 1.0
 
 
 class DragonCloud(DraftingCloud):

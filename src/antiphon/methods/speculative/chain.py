@@ -13,7 +13,6 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from antiphon.config import RoundOptions, longest
 from antiphon.core.acceptance import accepts
 from antiphon.core.chance import Chance, Place, Role
 from antiphon.core.draft_length import Round
@@ -24,6 +23,7 @@ from antiphon.methods.drafter import Drafted, Drafter
 from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, ServingHalf, expect
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.draft_length import lengths
+from antiphon.methods.speculative.options import RoundOptions
 from antiphon.methods.verifier import Target, Targets
 from antiphon.models.needs import Need
 from antiphon.wire.messages import Draft, Verdict
@@ -214,7 +214,7 @@ class ChainCloud(Generic[Proposal]):
 
     def __init__(self, side: CloudSide, options: RoundOptions) -> None:
         self.side = side
-        self.most = longest(options.draft_length)
+        self.most = options.max_drafts
         self.quantise: Quantise = exactly
         self.round = 0
         self.owed = False  # the device drew the last token, which comes with its next drafts

@@ -1,11 +1,11 @@
 """`cloud`: the cloud's model alone, its tokens streamed: one trip for the whole answer (METHODS 2, cloud)."""
 
-from antiphon.config import NoOptions
 from antiphon.core.rounding import exactly
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import Emit, Emitted, Half, Kind, Receive, Send, ServingHalf, expect
 from antiphon.models.needs import Need
+from antiphon.options import NoOptions
 from antiphon.wire.messages import Tokens
 from antiphon.wire.packing import Reader, Writer
 

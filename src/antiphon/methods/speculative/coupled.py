@@ -13,9 +13,9 @@ line's *epoch*. The cloud knows where each epoch began, and compares what comes 
 
 from collections import deque
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from antiphon.config import CoupledOptions, longest
 from antiphon.core.chance import Chance, Place, Race, Role
 from antiphon.core.distributions import Ids, Probs
 from antiphon.core.draft_length import Round
@@ -27,11 +27,28 @@ from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, ServingHalf, expect
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.chain import ChainDevice
+from antiphon.methods.speculative.options import WithDraftLength, draft_length_option
 from antiphon.methods.verifier import Targets
 from antiphon.models.needs import Need
+from antiphon.options import option, require
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Draft, Message, Verdict
 from antiphon.wire.packing import Reader, Writer
+
+MAX_AHEAD = 32
+"""Drafts that may be on their way unasked, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoupledOptions(WithDraftLength):
+    """Options of `coupled`. ahead: how many more are drafted while the cloud's word is on its way. Raises UsageError."""
+
+    draft_length: int = draft_length_option(0)
+    ahead: int = option(3, f"Drafts made while the cloud's word is on its way, 0 (wait) to {MAX_AHEAD}.")
+
+    def __post_init__(self) -> None:
+        self.require_draft_length()
+        require(0 <= self.ahead <= MAX_AHEAD, f"ahead must be 0 (wait) to {MAX_AHEAD} drafts, not {self.ahead}")
 
 
 class Racing:
@@ -74,7 +91,7 @@ class CoupledDevice(ChainDevice):
     def __init__(self, side: DeviceSide, options: CoupledOptions) -> None:
         super().__init__(side, options)
         self.draft_chance = Racing(side.chance, side.common)
-        self._most, self._ahead = longest(options.draft_length), options.ahead
+        self._most, self._ahead = options.max_drafts, options.ahead
         self._line: list[Drafted] = []  # drafts that no verdict has settled yet
         self._sent = 0  # how many of them are on their way
         self._asked = False  # a token was asked for without a draft
@@ -186,7 +203,7 @@ class CoupledCloud:
 
     def __init__(self, side: CloudSide, options: CoupledOptions) -> None:
         self.side = side
-        self._most, self._ahead = longest(options.draft_length), options.ahead
+        self._most, self._ahead = options.max_drafts, options.ahead
         self._begins = [side.transcript.position]  # where a line begins that knows so many verdicts
         self._epoch = 0
         self._next = side.transcript.position  # of the line's next draft

@@ -5,7 +5,8 @@ cloud walks down as long as its own winner is among them. Up: ids. Down: the pat
 with the seed.
 """
 
-from antiphon.config import CoupledTreeOptions
+from dataclasses import dataclass
+
 from antiphon.core.chance import Place, Stream
 from antiphon.core.distributions import Probs
 from antiphon.core.tree import TokenTree
@@ -13,11 +14,22 @@ from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.speculative.coupled import Racing, RacingStream
 from antiphon.methods.speculative.token_tree import TreeCloud, TreeDevice
+from antiphon.methods.speculative.tree_options import WithTree, expansion_option
 from antiphon.methods.verifier import Target
 from antiphon.models.needs import Need
 
 COOLEST = 0.05
 """The lowest temperature to draft at: at 0 there is one token, but the runners-up are wanted too. Any probs will do here."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoupledTreeOptions(WithTree):
+    """Options of `coupled-tree`."""
+
+    expansion: str = expansion_option()
+
+    def __post_init__(self) -> None:
+        self.require_fit()
 
 
 class CoupledTreeDevice(TreeDevice):

@@ -1,10 +1,10 @@
 """`device`: the device's model alone, without a cloud (METHODS 2). Not exact: it is the small model's answer."""
 
-from antiphon.config import NoOptions
 from antiphon.core.rounding import exactly
 from antiphon.errors import CapacityError
 from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.effects import Emit, Emitted, Half, Kind
+from antiphon.options import NoOptions
 
 
 class DeviceOnly:

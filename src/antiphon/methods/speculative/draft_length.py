@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from antiphon.config import AUTO_DRAFT_LENGTH
 from antiphon.core.draft_length import Pace, Round
 from antiphon.methods.drafter import Drafted
+from antiphon.methods.speculative.options import AUTO_DRAFT_LENGTH
 
 
 class Lengths(Protocol):

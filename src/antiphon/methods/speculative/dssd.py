@@ -7,7 +7,6 @@ device draws the token. It is rounded for the wire, so the target of such a sess
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from antiphon.config import SplitOptions
 from antiphon.core.acceptance import residual
 from antiphon.core.chance import Place, Role
 from antiphon.core.rounding import quantise_ratios, ratios_of
@@ -15,6 +14,7 @@ from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.speculative.chain import CHAIN_NEEDS, Proposed
+from antiphon.methods.speculative.options import SplitOptions
 from antiphon.methods.speculative.scalar_drafts import ScalarCloud, ScalarDevice
 from antiphon.methods.verifier import Target
 from antiphon.wire.packing import Reader, Writer

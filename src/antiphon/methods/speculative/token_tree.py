@@ -12,7 +12,6 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon.config import WithTree
 from antiphon.core.chance import Chance, Place, Stream
 from antiphon.core.distributions import Probs
 from antiphon.core.rounding import Quantise, exactly
@@ -22,6 +21,7 @@ from antiphon.methods.base import CloudSide, DeviceSide
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Receive, Send, ServingHalf, expect
 from antiphon.methods.outcome import Outcome
+from antiphon.methods.speculative.tree_options import WithTree
 from antiphon.methods.verifier import Target, TreeTargets
 from antiphon.vocabulary import bits_for
 from antiphon.wire.messages import Draft, Verdict

@@ -6,20 +6,73 @@ by its mass. Down: as `dsd`.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from antiphon.config import SparseOptions, Truncation, TsltOptions
 from antiphon.core.distributions import Probs, truncated
 from antiphon.core.rounding import quantise_ratios, ratios_of
-from antiphon.errors import ProtocolError
+from antiphon.errors import ProtocolError, UsageError
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Exchanged
 from antiphon.methods.speculative.chain import CHAIN_NEEDS, ChainDevice
 from antiphon.methods.speculative.dsd import DenseProposed, DsdCloud
+from antiphon.methods.speculative.options import WithDraftLength, draft_length_option, require_bits
+from antiphon.options import option, require
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.packing import Reader, Writer
 from antiphon.wire.sparse import SparseCodec
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """Which part of the draft probs is kept: the `top_k` likeliest tokens, or the fewest with a mass of at least `top_p`."""
+
+    top_k: int = 0
+    top_p: float = 1.0
+
+    @classmethod
+    def parse(cls, text: str) -> "Truncation":
+        """From `k=320` or `p=0.95`; `off` keeps everything. Raises UsageError."""
+        name, _, value = text.partition("=")
+        try:
+            match name:
+                case "off" if text == "off":
+                    return cls()
+                case "k" if int(value) >= 1:
+                    return cls(top_k=int(value))
+                case "p" if 0 < float(value) <= 1:
+                    return cls(top_p=float(value))
+        except ValueError:
+            pass
+        raise UsageError(f"truncate must be k=NUMBER from 1 on, p=SHARE above 0 and at most 1, or off, not {text!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class SparseOptions:
+    """What `tslt` and `tslt-tree` share: how draft distributions are truncated and packed. truncate: see `Truncation.parse`."""
+
+    draft_precision: int = option(8, "Bits of a draft probability on the wire: 8 or 16 (logarithms), or 32 (float32).")
+    truncate: str = option("k=320", "The part of a draft distribution that is kept: k=320, p=0.95 or off.")
+    wire: str = option("delta", "How tokens and probabilities are packed: delta, plain or tight.")
+
+    def __post_init__(self) -> None:
+        Truncation.parse(self.truncate)
+        require_bits("draft precision", self.draft_precision, 8, 16, 32)
+        require(self.wire in ("delta", "plain", "tight"), f"wire must be delta, plain or tight, not {self.wire!r}")
+        fits = self.wire != "tight" or self.draft_precision < 32
+        require(fits, "wire tight needs a draft precision of 8 or 16 bits")
+
+
+@dataclass(frozen=True, slots=True)
+class TsltOptions(SparseOptions, WithDraftLength):
+    """Options of `tslt`."""
+
+    draft_length: int = draft_length_option(3)
+
+    def __post_init__(self) -> None:
+        SparseOptions.__post_init__(self)
+        self.require_draft_length()
 
 
 class Sparsifier:

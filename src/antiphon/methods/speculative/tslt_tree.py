@@ -5,7 +5,8 @@ children of a node are drawn one after the other, with or without replacement, a
 the target.
 """
 
-from antiphon.config import TreeOptions
+from dataclasses import dataclass
+
 from antiphon.core.acceptance import accept_child
 from antiphon.core.chance import Place, Role, Stream
 from antiphon.core.distributions import Probs
@@ -15,16 +16,30 @@ from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import Exchanged
 from antiphon.methods.speculative.token_tree import TreeCloud, TreeDevice
-from antiphon.methods.speculative.tslt import Sparsifier, sparse_codec
+from antiphon.methods.speculative.tree_options import WithTree, expansion_option
+from antiphon.methods.speculative.tslt import SparseOptions, Sparsifier, sparse_codec
 from antiphon.methods.verifier import Target
 from antiphon.models.needs import Need
+from antiphon.options import option
 from antiphon.wire.packing import Reader, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class TsltTreeOptions(SparseOptions, WithTree):
+    """Options of `tslt-tree`."""
+
+    expansion: str = expansion_option()
+    replacement: bool = option(False, "Draw children with replacement.")
+
+    def __post_init__(self) -> None:
+        SparseOptions.__post_init__(self)
+        self.require_fit()
 
 
 class TsltTreeDevice(TreeDevice):
     """Sends truncated distributions."""
 
-    def __init__(self, side: DeviceSide, options: TreeOptions) -> None:
+    def __init__(self, side: DeviceSide, options: TsltTreeOptions) -> None:
         super().__init__(side, options)
         self._replacement = options.replacement
         self._sparsifier = Sparsifier(options)
@@ -47,7 +62,7 @@ class TsltTreeDevice(TreeDevice):
 class TsltTreeCloud(TreeCloud):
     """Tests children against what is left of the target."""
 
-    def __init__(self, side: CloudSide, options: TreeOptions) -> None:
+    def __init__(self, side: CloudSide, options: TsltTreeOptions) -> None:
         super().__init__(side, options)
         self.repeats = self._replacement = options.replacement
         self._codec = sparse_codec(side.common, options)
@@ -80,7 +95,7 @@ TSLT_TREE = Method(
     True,
     TsltTreeDevice,
     TsltTreeCloud,
-    options=TreeOptions,
+    options=TsltTreeOptions,
     bits=accounting.sparse_drafts,
     needs=frozenset({Need.DISTRIBUTIONS, Need.TREE}),
 )

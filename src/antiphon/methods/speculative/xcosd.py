@@ -7,7 +7,6 @@ from outside, so that drawing "outside" costs no second trip. The target of such
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from antiphon.config import SplitOptions
 from antiphon.core.acceptance import residual
 from antiphon.core.chance import Place, Role, Stream
 from antiphon.core.distributions import Probs
@@ -18,6 +17,7 @@ from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.speculative.chain import CHAIN_NEEDS, Proposed
+from antiphon.methods.speculative.options import SplitOptions
 from antiphon.methods.speculative.scalar_drafts import ScalarCloud, ScalarDevice
 from antiphon.methods.verifier import Target
 from antiphon.vocabulary import CommonVocabulary

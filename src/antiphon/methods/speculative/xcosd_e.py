@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from antiphon.config import CandidateOptions
 from antiphon.core.chance import Place, Role, Stream
 from antiphon.core.distributions import Probs
 from antiphon.core.resampling import (
+    MAX_CANDIDATES,
     CandidateCount,
     candidate_distribution,
     chance_of_candidate,
@@ -40,13 +40,34 @@ from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Receive, Send, expect
 from antiphon.methods.speculative.chain import CHAIN_NEEDS, Proposed
+from antiphon.methods.speculative.options import SplitOptions
 from antiphon.methods.speculative.scalar_drafts import ScalarCloud, ScalarDevice
 from antiphon.methods.speculative.xcosd import HybridCodec
 from antiphon.methods.verifier import Target
+from antiphon.options import option, require
 from antiphon.vocabulary import bits_for
 from antiphon.wire.candidates import Candidate, CandidateCodec
 from antiphon.wire.messages import Draft, Resampling, Retry
 from antiphon.wire.packing import Reader, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateOptions(SplitOptions):
+    """Options of `xcosd-e`. candidates: K, 0 is auto. iterations: M, messages of candidates before a whole distribution.
+
+    as_paper: candidates are drawn as the paper draws them, all K of a message from the whole target; else without the draft
+    that was rejected, and none after one that is sure to pass.
+    """
+
+    candidates: int = option(0, f"Candidates a message, 1 to {MAX_CANDIDATES}, or auto.", {"auto": 0})
+    iterations: int = option(10, "Messages of candidates at most, then a whole distribution.")
+    as_paper: bool = option(False, "Draw candidates from the whole target, as the paper prints it.")
+
+    def __post_init__(self) -> None:
+        SplitOptions.__post_init__(self)
+        fits = 0 <= self.candidates <= MAX_CANDIDATES
+        require(fits, f"candidates must be 1 to {MAX_CANDIDATES}, or 0 (auto), not {self.candidates}")
+        require(1 <= self.iterations <= 64, f"iterations must be 1 to 64, not {self.iterations}")
 
 
 def _is_told(options: CandidateOptions, side: DeviceSide | CloudSide) -> bool:

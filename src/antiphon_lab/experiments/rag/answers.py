@@ -179,7 +179,7 @@ class Desk:
         return (teacher, policy, float(len(text))), sum(kind in ALONE for kind in kinds)
 
     def _reference(self, example: Example, row: Row) -> Reference:
-        key = example.name, row.options.kept
+        key = example.name, row.options.passages
         if key not in self._references:
             options, sampling = row.options, self._setting.sampling
             self._references[key] = Reference(self._models, self._libraries, example.prompt, options, sampling)

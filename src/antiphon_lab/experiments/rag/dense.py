@@ -29,12 +29,12 @@ class Reference:
         sampling: SamplingParams,
     ) -> None:
         self._prompt, (device, cloud) = prompt, models
-        own, other = (look(library, prompt, options.kept) for library in libraries)
+        own, other = (look(library, prompt, options.passages) for library in libraries)
         both = Looked((*other.passages, *own.passages), 0.0)
         self.weights = weights_of([own.log_mass, other.log_mass])
         """The device's and the cloud's share of the mixture."""
         self._readings = [
-            (model, tuple(prompt_ids(model, context(looked.passages, prompt, options.form), chat=False)))
+            (model, tuple(prompt_ids(model, context(looked.passages, prompt, options.prompt_format), chat=False)))
             for model, looked in ((device, own), (cloud, other), (device, both))
         ]
         self._sampled = sampling.temperature > 0

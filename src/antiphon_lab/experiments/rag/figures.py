@@ -256,7 +256,7 @@ def _debts(steps: Sequence[Step], options: DebtOptions) -> list[float]:
 def _growth(step: Step, options: DebtOptions) -> float:
     if step.kind is Kind.CERTAIN:
         return 0.0
-    return -options.repayment if step.drafted else 1.0
+    return -options.debt_repayment if step.drafted else 1.0
 
 
 def _means(rows: Sequence[Sequence[float]]) -> list[float]:

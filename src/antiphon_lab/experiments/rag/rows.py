@@ -4,12 +4,11 @@ They are written as `dragon`, `dragon+packing=topp`, `concord+gate=off+bound=glo
 (`antiphon.methods.mixture.options`), and a name in front: `fast: concord+gate=0.5`.
 """
 
-import math
 from dataclasses import asdict, dataclass, fields
 
-from antiphon.errors import UsageError
 from antiphon.methods import WITH_DOCUMENTS, find
 from antiphon.methods.mixture.options import MixtureOptions
+from antiphon.options import read_options
 
 BASELINE = "dragon"
 """The method that the others' speed is compared with."""
@@ -33,20 +32,7 @@ class Row:
 def parse_row(text: str, usual: MixtureOptions) -> Row:
     """The row that a text names; what it does not say is as in `usual`. Raises UsageError."""
     label, _, named = text.rpartition(":")
-    method, *changes = (part.strip() for part in named.split("+"))
-    values = asdict(usual)
-    for change in changes:
-        name, _, value = (part.strip() for part in change.partition("="))
-        if name not in values:
-            raise UsageError(f"{change!r} is no option of a mixture: give one of {', '.join(values)}, as in concord+gate=0.5")
-        values[name] = _value(name, type(values[name]), value)
-    return Row(label.strip() or text.strip(), method, find(method, WITH_DOCUMENTS).options_from(values))
-
-
-def _value(name: str, kind: type, text: str) -> object:
-    if kind is str:
-        return text
-    try:
-        return math.inf if (name, text) == ("gate", "off") else kind(text)
-    except ValueError as error:
-        raise UsageError(f"{name} must be a number, not {text!r}") from error
+    name, *changes = (part.strip() for part in named.split("+"))
+    method = find(name, WITH_DOCUMENTS)
+    values = asdict(usual) | read_options(method.options, changes, name)
+    return Row(label.strip() or text.strip(), name, method.options(**values))

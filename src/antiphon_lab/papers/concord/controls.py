@@ -65,8 +65,8 @@ def waiting(report: Report) -> Iterator[Html]:
     yield paragraph(
         "The paper's constraint wants the mean of \u03be - \u03c1\u03b1 over all tokens to be at most 0. Its queue has a cap, "
         "and a wait that was cut to nothing counts as much as a long one, so the rule does not enforce it: it is shown here as "
-        "it came out. The paper gives no form of tau_short(q); `--short` and `--fall` have three: constant, linear to 0 at "
-        "Q_max, halving."
+        "it came out. The paper gives no form of tau_short(q); `short_timeout` and `timeout_decay` have three: constant, "
+        "linear to 0 at Q_max, halving."
     )
     yield table(
         [

@@ -57,7 +57,7 @@ NATIVE, DELAYED = "lan", "concord,jitter=10ms"
 SLOWER = 3.0
 """How many times longer a pass takes on the device of the two machines: an RTX 2070 SUPER beside a 4090D (CONCORD V-D)."""
 
-PRINTED = "gate=off+bound=global+certificate=upper+realign=hard+neither=local+enough=0"
+PRINTED = "gate=off+bound=global+certificate=upper+realign=hard+undrafted=local+min_share=0"
 LETTER, LETTER_NOSYSTEM, LETTER_NOCOMM = "to the letter", "to the letter, nosystem", "to the letter, nocomm"
 FAST, LOSSY = "concord, fast", "dragon, top-p"
 LETTERS = {
@@ -70,11 +70,11 @@ OTHERS = {FAST: f"{FAST}: concord+gate=0.5", LOSSY: f"{LOSSY}: dragon+packing=to
 """Half the gate; scores of which the tail is cut off."""
 NEVER, LINEAR, HALVING = (f"{LETTER}, {how}" for how in ("waits as usual", "linear", "halving"))
 WAITS = {
-    NEVER: f"{NEVER}: concord+{PRINTED}+threshold=5",
-    LINEAR: f"{LINEAR}: concord+{PRINTED}+short=0.09+fall=linear",
-    HALVING: f"{HALVING}: concord+{PRINTED}+short=0.09+fall=halving",
-    "concord, waits as usual": "concord, waits as usual: concord+threshold=5",
-    "concord, halving": "concord, halving: concord+short=0.09+fall=halving",
+    NEVER: f"{NEVER}: concord+{PRINTED}+debt_threshold=5",
+    LINEAR: f"{LINEAR}: concord+{PRINTED}+short_timeout=0.09+timeout_decay=linear",
+    HALVING: f"{HALVING}: concord+{PRINTED}+short_timeout=0.09+timeout_decay=halving",
+    "concord, waits as usual": "concord, waits as usual: concord+debt_threshold=5",
+    "concord, halving": "concord, halving: concord+short_timeout=0.09+timeout_decay=halving",
 }
 """tau_short(q), which the paper leaves open: as long as usual; from 90 ms, a round trip with a step, down to 0 or by halves."""
 OURS = ("concord", "concord-nosystem", "concord-nocomm")
@@ -137,7 +137,7 @@ def run(plan: Plan) -> Report:
     size, usual = SIZES[plan.scale], MixtureOptions()
     new = on([LINK, FLAT], _rows(BOTH), usual, plan.hardware)
     unseen = run_rag(_rag_plan(plan, "nq", new, size.new, skipped=size.skipped))
-    forms = {task: MixtureOptions(form=find_task(task).form) for task in TASKS}
+    forms = {task: MixtureOptions(prompt_format=find_task(task).form) for task in TASKS}
     runs = {
         task: run_rag(_rag_plan(plan, task, cases(plan, forms[task]), count))
         for task, count in zip(TASKS, (size.questions, size.texts), strict=True)
@@ -159,7 +159,7 @@ def slower(compute: Compute) -> Compute:
 
 def cases(plan: Plan, usual: MixtureOptions) -> tuple[Case, ...]:
     """Everything that is written for an example in virtual time."""
-    hardware, asked = plan.hardware, usual.form == "question"
+    hardware, asked = plan.hardware, usual.prompt_format == "question"
     near, flat = (MAIN, BOTH) if asked else (TEXTS, TEXTS_FLAT)
     return (
         *on([LINK], _rows(near), usual, hardware),

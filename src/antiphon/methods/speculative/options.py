@@ -1,0 +1,73 @@
+"""The options that chains share: how many drafts a round has, and the bits of a probability on the wire."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from antiphon.options import MethodOptions, option, require
+
+MAX_DRAFT_LENGTH = 16
+"""Drafts a round at most: a frame of `dsd` with 16 dense distributions over 50,000 tokens is 3 MiB."""
+
+AUTO_DRAFT_LENGTH = 6
+"""Drafts a round at most where their number is automatic: passes of at most 7 tokens have the logits of token by token."""
+
+
+def draft_length_option(default: int) -> Any:
+    """The field `draft_length` of a chain."""
+    return option(default, f"Tokens drafted a round, 1 to {MAX_DRAFT_LENGTH}, or auto: as many as pay.", {"auto": 0})
+
+
+def require_bits(name: str, bits: int, *allowed: int) -> None:
+    """Raise UsageError unless a probability may have so many bits."""
+    listed = f"{', '.join(map(str, allowed[:-1]))} or {allowed[-1]}"
+    require(bits in allowed, f"{name} must be {listed} bits, not {bits}")
+
+
+class RoundOptions(MethodOptions, Protocol):
+    """What the options of every chain have."""
+
+    @property
+    def draft_length(self) -> int:
+        """Drafts a round at most; 0 is auto."""
+        ...
+
+
+class WithDraftLength:
+    """What the options of every chain have besides their fields: the most drafts that `draft_length` stands for."""
+
+    __slots__ = ()
+    draft_length: int
+
+    @property
+    def max_drafts(self) -> int:
+        """Drafts a round at most."""
+        return self.draft_length or AUTO_DRAFT_LENGTH
+
+    def require_draft_length(self) -> None:
+        """Raise UsageError if it is none."""
+        drafts = self.draft_length
+        fits = 0 <= drafts <= MAX_DRAFT_LENGTH
+        require(fits, f"draft length must be 1 to {MAX_DRAFT_LENGTH}, or 0 (auto), not {drafts}")
+
+
+@dataclass(frozen=True, slots=True)
+class ChainOptions(WithDraftLength):
+    """Options of `dsd`, `gr` and `tr`. draft_length: 0 is auto. draft_precision: 16 or 32. Raises UsageError."""
+
+    draft_length: int = draft_length_option(3)
+    draft_precision: int = option(16, "Bits of a draft probability on the wire: 16 or 32.")
+
+    def __post_init__(self) -> None:
+        self.require_draft_length()
+        require_bits("draft precision", self.draft_precision, 16, 32)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOptions(ChainOptions):
+    """Options of the methods that send target distributions down, `dssd` and `xcosd`. precision: 16 or 32."""
+
+    precision: int = option(16, "Bits of a target probability on the wire: 16 (logarithms) or 32 (float32).")
+
+    def __post_init__(self) -> None:
+        ChainOptions.__post_init__(self)
+        require_bits("precision", self.precision, 16, 32)
