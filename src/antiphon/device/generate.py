@@ -31,7 +31,7 @@ from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Finish
 from antiphon.methods.mixture.context_budget import fitted, together
 from antiphon.methods.speculative.coupled import MAX_AHEAD
-from antiphon.methods.speculative.tree_options import MAX_TREE_NODES
+from antiphon.methods.speculative.options import MAX_TREE_NODES
 from antiphon.models.base import Model
 from antiphon.models.catalog import AnyModel, model_of
 from antiphon.models.chat import prompt_ids

@@ -18,7 +18,7 @@ from rich.text import Text
 from antiphon import __version__
 from antiphon.config import ModelConfig, SamplingParams
 from antiphon.errors import UsageError
-from antiphon.methods.speculative.tree_options import MAX_TREE_NODES
+from antiphon.methods.speculative.options import MAX_TREE_NODES
 from antiphon.methods.speculative.tslt import SparseOptions, Truncation
 from antiphon.models import load
 from antiphon.vocabulary import CommonVocabulary, common_vocabulary

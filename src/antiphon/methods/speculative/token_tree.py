@@ -21,7 +21,7 @@ from antiphon.methods.base import CloudSide, DeviceSide
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Receive, Send, ServingHalf, expect
 from antiphon.methods.outcome import Outcome
-from antiphon.methods.speculative.tree_options import WithTree
+from antiphon.methods.speculative.options import WithTree
 from antiphon.methods.verifier import Target, TreeTargets
 from antiphon.vocabulary import bits_for
 from antiphon.wire.messages import Draft, Verdict

@@ -15,8 +15,8 @@ from antiphon.errors import ProtocolError
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import Exchanged
+from antiphon.methods.speculative.options import WithTree, expansion_option
 from antiphon.methods.speculative.token_tree import TreeCloud, TreeDevice
-from antiphon.methods.speculative.tree_options import WithTree, expansion_option
 from antiphon.methods.speculative.tslt import SparseOptions, Sparsifier, sparse_codec
 from antiphon.methods.verifier import Target
 from antiphon.models.needs import Need
