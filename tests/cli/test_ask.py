@@ -490,6 +490,19 @@ def test_a_cloud_without_documents(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.medium
+def test_baselines_are_asked_of_a_cloud_that_has_them(
+    folder: Path, cloud: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = ["--model", "toy-cloud", "--library", str(folder / "private.db")]
+    arguments = [*places, "--max-tokens", "2", "--method", "drdg-tw", "x"]
+    assert run("ask", "--cloud", cloud, *arguments, monkeypatch=monkeypatch) == 2
+    assert capsys.readouterr().err == (
+        "antiphon: drdg-tw is a baseline, which a cloud offers where it was started with `antiphon serve --baselines`\n"
+    )
+    with serving_command("--model", "toy-cloud", "--library", str(folder / "public.db"), "--baselines") as (url, _):
+        assert run("ask", "--cloud", url, *arguments, monkeypatch=monkeypatch) == 0
+
+
 def test_another_tokenizer(
     folder: Path, cloud: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
