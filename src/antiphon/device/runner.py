@@ -71,6 +71,7 @@ class Host:
     async def emit(self, emit: Emit) -> None:
         """Add to the answer, and show it."""
         self._show(self._answer.take(emit, now()))
+        # By an exception and not a flag: the half is a generator, which ends wherever it is without a say in it.
         if self._answer.stopped:
             raise _StopString
 
@@ -98,6 +99,7 @@ class Runner:
     async def run(self, connections: Sequence[Connection], host: Host) -> Finish:
         """Write it to its end."""
         while True:
+            # Before each attempt, and compared after a loss: an answer that went on with another model would be neither's.
             before = [identity(connection, self._method) for connection in connections]
             try:
                 return await self._attempt(connections, host)
@@ -151,6 +153,8 @@ class Runner:
     async def _mend(self, connections: Sequence[Connection], lost: LinkError) -> None:
         """Connect anew. Raises the loss if it comes again and again at the same place."""
         position = self._side.transcript.position
+        # A loss is in vain if no token came since the one before: a link that breaks always at one frame must not be tried for
+        # ever.
         if self._lost_at < position:
             self._lost_at, self._in_vain, self._refused_since = position, 0, None
         else:

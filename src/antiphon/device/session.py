@@ -97,6 +97,8 @@ class DeviceSession:
         stalled = self._connection.timeouts.stalled
         item = await next_within(self._inbox, stalled if within is None else within)
         if item is None and within is None:
+            # The link is sound, but the cloud's half is stuck: only a new session can help, and the old one must not wake up
+            # later.
             raise self._connection.lose(LinkError(f"the cloud sent nothing for this answer in {stalled:g} s"))
         arrived = None if item is None else understood(item[1])
         if isinstance(arrived, AntiphonError):
@@ -106,6 +108,7 @@ class DeviceSession:
     @property
     def lost(self) -> bool:
         """Whether the link that it was opened on is gone, and another one there."""
+        # A new link is a new state machine, which knows no session of before: an old one must not write into it.
         return self._connection.wire is not self._wire
 
     @property

@@ -83,6 +83,7 @@ class Sessions:
         words: list[Closed] = []
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
+                # The last words of all come through one inbox, behind whatever was still on its way.
                 while any(session.alive for session in self.now) or not self.inbox.empty():
                     _, arrived = await self.inbox.get()
                     words += [arrived] if isinstance(arrived, Closed) else []
@@ -145,6 +146,8 @@ class Sessions:
             except AntiphonError as error:
                 log.warning("antiphon: %s: the answer goes on without that cloud", shown.line(str(error)))
             else:
+                # Through the inbox, and no new session yet: it begins behind what is committed when the half looks, and not in
+                # the middle of a step.
                 self.inbox.put_nowait((end, Mended()))
 
         self._seeking[end] = asyncio.create_task(note())
@@ -162,6 +165,7 @@ class Sessions:
         except AntiphonError as error:
             return error
         session.prompt_tokens = self.now[end].prompt_tokens  # until it says so itself
+        # Kept for what it has cost, which counts.
         self._lost.append(self.now[end])
         self.now[end] = session
         self.rejoined += 1

@@ -69,6 +69,7 @@ class MixtureCloud:
         """Work ahead, answer, follow."""
         yield Send(self._mixing.retrieved())  # the prompt is read with the first step
         while True:
+            # Messages before passes: a pass behind a token that the device has changed would be thrown away.
             message = yield Receive(0.0 if self._may_step() else None)
             if message is None:
                 yield from self._step()
@@ -93,6 +94,7 @@ class MixtureCloud:
 
     def _step(self) -> Generator[Any, Any, None]:
         step, verifier = len(self._line), self._side.verifier
+        # Only `Realign` makes the pass useless; a question or word of progress can wait for its end.
         targets = yield from verifier.score_next(Realign if self._began else None)
         if targets is None:
             return  # the device has another token: nothing of this line is of use any more
@@ -129,16 +131,20 @@ class MixtureCloud:
         self._require(fits, f"{message.count} tokens came for step {message.step} of {len(self._line)}")
         tokens = self._codec.read_tokens(message.payload, message.count)
         self._epoch = message.epoch
+        # First back, then forward: the cache is rewound to what both lines share, and no further.
         if dropped := len(self._line) - message.step:
             self._side.verifier.take_back(dropped)
         self._side.verifier.commit(tokens)
         self._line[message.step :] = tokens
         self._first = len(self._line)
+        # From that step on they are scores behind other tokens.
         self._scores = {step: scores for step, scores in self._scores.items() if step < message.step}
         self._know(len(self._line))
 
     def _know(self, step: int) -> None:
         self._known = max(self._known, step)
+        # A step's scores are megabytes with a real vocabulary: what the device is past is not kept, but for a question on its
+        # way.
         self._scores = {place: scores for place, scores in self._scores.items() if place >= self._known - KEPT}
 
     def _answer(self, ask: Ask) -> Generator[Any, Any, None]:

@@ -109,6 +109,7 @@ class CloudStream:
         """The step went on without its evidence. Far behind, or where that is wanted always, the cloud is told the tokens."""
         self.debt, self._open = self.debt.wasted(), False
         behind = self._transcript.position - self._expected
+        # A cloud so far behind works on steps that are over; told the tokens it catches up in one pass.
         if self._options.realign == "hard" or behind > self._options.ahead:
             self._stray = min(self._expected, self._transcript.position)  # evidence may be there, and an answer late
 
@@ -125,6 +126,7 @@ class CloudStream:
     def realign(self, now: float) -> Realign:
         """Begin a new epoch behind the tokens of the answer: what to send."""
         numbers, first = self._transcript.numbers, self._stray or 0
+        # Everything that is on its way under the old number is now known to be of the old line.
         self.epoch += 1
         self._proofs.clear()
         self._stray, self.end_token = None, None
@@ -152,6 +154,7 @@ class CloudStream:
     def _take_evidence(self, message: Evidence, now: float) -> None:
         if self._answered < message.epoch <= self.epoch:
             self._answered = message.epoch
+        # Of a line that is not the device's: legal, for it crossed the word of that, and of no use.
         if message.epoch != self.epoch or self._stray is not None:
             return
         if message.step != self._expected:
@@ -165,6 +168,7 @@ class CloudStream:
         numbers = self._transcript.numbers
         if message.step >= len(numbers):
             self._proofs[message.step] = proof
+        # Late, behind a step that went on without it: it still tells whether the cloud's line is the answer's.
         elif numbers[message.step] != proof.draft:
             self._stray = message.step
 

@@ -103,6 +103,7 @@ class MixtureDevice:
 
     def _line(self, end: int) -> CloudStream:
         """A cloud's stream of a session that begins behind the committed tokens."""
+        # Half of what the cloud may be ahead: told when that is used up, it would wait for the message to arrive.
         interval = 1 if self.lockstep else max(1, self.options.ahead // 2)
         return CloudStream(end, self.side.transcript, self._codec, self.options, dense=self.dense, interval=interval)
 
@@ -119,6 +120,7 @@ class MixtureDevice:
     def _step(self) -> Generator[Any, Any, None]:
         position = self.side.transcript.position
         distribution = yield from self._distribution()
+        # What has come already counts, who was lost among it: before it is settled who takes part in the step.
         yield from self._drain()
         lines = self.partners()
         certificate = self.certificate(distribution, lines, position)
@@ -142,6 +144,7 @@ class MixtureDevice:
         local = self.local(certificate, distribution)
         if not lines:
             return local, Kind.LOCAL, None
+        # Before any waiting: the evidence is not needed, whether or not it is here.
         if self.gates and (sure := certificate.certain_alone(self.options.gate)) is not None:
             return sure, Kind.CERTAIN, None
         waited = yield from self._wait(position, local, lines)
@@ -161,6 +164,7 @@ class MixtureDevice:
         if self._submits_own(token, local, [proofs[end].draft for end in present]):
             token, kind = local, Kind.LOCAL
         drafted = all(proofs[end].draft == token for end in present)
+        # Before the token is committed: `committed` drops the proof that this looks at.
         for end in present:
             lines[end].decided(token, position)
         return token, kind, Consulted(waited, effort, drafted, len(present))
@@ -178,6 +182,7 @@ class MixtureDevice:
         timeouts = {line.end: self._timeout(line) for line in lines}
         if any(line.proof(position) is None and timeouts[line.end] > 0 for line in lines):
             yield from self._look_ahead([local])
+        # Each cloud is waited for as long as its own debt allows, all from one beginning: the shortest waits end first.
         for seconds in sorted(set(timeouts.values())):
             waiting = [line for line in lines if timeouts[line.end] == seconds]
             left = seconds - ((yield Now()) - started)
@@ -197,8 +202,10 @@ class MixtureDevice:
     def until(self, done: Callable[[CloudStream], bool], lines: Lines, seconds: float) -> Generator[Any, Any, None]:
         """Take messages until `done` of each of these clouds that is not lost, for so many seconds at most."""
         until = (yield Now()) + seconds
+        # Messages of all clouds come through one inbox, so whatever comes is taken, also from those that nobody waits for.
         while any(line.lost is None and not done(line) for line in lines):
             left = until - (yield Now())
+            # Once more with 0 after the time is over: what has come by then was in time.
             if not (yield from self._take_one(max(left, 0.0))) and left <= MOMENT:
                 return
 
@@ -284,6 +291,7 @@ class MixtureDevice:
     def _distribution(self) -> Generator[Any, Any, Probs]:
         """The device's own distribution of the next step."""
         prepared, self._prepared = self._prepared, None
+        # Scored ahead as if the device's own token were right; of use only if it was.
         if prepared is not None and prepared[0] == self.side.transcript.numbers:
             return prepared[1]
         return (yield from self.scored([]))
