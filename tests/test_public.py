@@ -85,6 +85,7 @@ def test_importing_costs_nothing() -> None:
     assert {one for one in modules if one.split(".")[0] not in sys.stdlib_module_names} == {"antiphon", "antiphon.errors"}
 
 
+@pytest.mark.medium
 def test_a_device_needs_no_server_and_a_cloud_no_client() -> None:
     """Nor either of them a model library, or the command line's."""
     device = loaded("from antiphon import *\n") & {"llama_cpp", "typer", "rich", "matplotlib", "sacrebleu", "huggingface_hub"}
@@ -93,6 +94,7 @@ def test_a_device_needs_no_server_and_a_cloud_no_client() -> None:
     assert not loaded("from antiphon import Cloud") & {"websockets.asyncio.client", "uvicorn"}
 
 
+@pytest.mark.medium
 def test_the_types_are_seen(tmp_path: Path) -> None:
     """By a strict checker, of each name; and what there is not is not taken for a name."""
     (tmp_path / "good.py").write_text(

@@ -418,6 +418,7 @@ HERE = ("--model", "toy-cloud", "--library", "PRIVATE")
 NOBODY = ("--cloud", "ws://127.0.0.1:1")
 
 
+@pytest.mark.core(10)
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -60,6 +60,7 @@ def test_baselines_are_served_with_a_flag_only(
         assert run(*asked, "--cloud", url, monkeypatch=monkeypatch) == 0
 
 
+@pytest.mark.medium
 def test_ctrl_c_says_so_on_a_line_of_its_own() -> None:
     """The text before it may have ended anywhere. The cloud is one that takes a connection and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -103,6 +103,7 @@ def test_any_race_can_be_run_again_in_any_order() -> None:
     assert len(set(winners)) > 5
 
 
+@pytest.mark.medium
 def test_a_token_wins_as_often_as_its_probability() -> None:
     from scipy.stats import chisquare
 

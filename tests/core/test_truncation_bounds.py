@@ -134,6 +134,7 @@ def test_the_bound_is_reached() -> None:
     assert beta(tail, distribution) - beta(tail, found) == pytest.approx(0.25)
 
 
+@pytest.mark.medium
 @examples(200)
 @given(distributions(), distributions(), TRUNCATIONS, st.sampled_from([8, 16, 32]))
 def test_rounding_costs_no_more_than_it_moves(target: Probs, distribution: Probs, keep: Truncation, bits: int) -> None:

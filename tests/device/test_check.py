@@ -114,7 +114,7 @@ NOISY = {
 }
 
 
-@pytest.mark.core(1)
+@pytest.mark.medium
 @pytest.mark.parametrize("name", NOISY)
 def test_noise_is_a_near_tie_whatever_decides(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     method, sampling, drafts, least = NOISY[name]

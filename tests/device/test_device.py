@@ -146,6 +146,7 @@ async def never_reads(device: Device) -> None:
     device.stream(LONG)
 
 
+@pytest.mark.core(2)
 @pytest.mark.parametrize("reader", [leaves, closes, leaves_a_block, fails, is_cancelled, never_reads])
 def test_who_stops_to_read_ends_the_answer(reader: Callable[[Device], Awaitable[None]]) -> None:
     """In the cloud too, while the device goes on."""
@@ -184,6 +185,7 @@ def test_what_goes_wrong_is_raised_to_the_reader() -> None:
     run(test)
 
 
+@pytest.mark.core(1)
 @pytest.mark.parametrize("limits", [None, Limits(sessions_per_connection=2)])
 def test_answers_at_the_same_time_are_those_alone(limits: Limits | None) -> None:
     """More of them than a connection may have sessions: the others wait."""

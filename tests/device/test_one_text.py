@@ -58,7 +58,7 @@ def texts(asked: Request) -> dict[tuple[str, ...], tuple[int, ...]]:
     return {way: result.token_ids for way, result in found.items()}
 
 
-@pytest.mark.core(1)
+@pytest.mark.medium
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize(("prompt", "seed"), [("the thing ", 7), ("In 1969 the \u00e9", 2**64 - 1)])
 def test_the_text_is_the_clouds(sampling: str, prompt: str, seed: int) -> None:

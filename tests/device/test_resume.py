@@ -134,7 +134,7 @@ def test_a_cut_at_every_boundary_of_longer_answers(name: str, sampling: Sampling
     assert_cut_anywhere(replace(asked(name, tokens=20, seed=2), sampling=sampling))
 
 
-@pytest.mark.core(2)
+@pytest.mark.core(1)
 @pytest.mark.parametrize("name", ["dsd", "dssd", "xcosd", "xcosd-e", "tslt", "gr", "tr"])
 def test_with_automatic_lengths_the_answer_is_complete(name: str) -> None:
     """The lengths hang on the clock, so the tokens may be others; at temperature 0 they may not (but for `tr`, a draw)."""
@@ -177,7 +177,7 @@ def test_automatic_lengths_go_on_with_what_they_learned(name: str, monkeypatch: 
         assert resumed > 5
 
 
-@pytest.mark.core(1)
+@pytest.mark.medium
 @pytest.mark.parametrize("name", RATIO)
 def test_the_very_text_with_default_options(name: str) -> None:
     """Also where the cloud chooses how many candidates come, and where candidates are dearer than a distribution or not."""
@@ -280,6 +280,7 @@ def test_a_cut_while_the_connection_is_made_anew(later: int, when: str) -> None:
     assert result.answer.resumed == (1 if later < HANDSHAKE or (later, when) == (HANDSHAKE, "before") else 2)
 
 
+@pytest.mark.medium
 @examples(40)
 @given(
     name=st.sampled_from(WITH_CLOUD),

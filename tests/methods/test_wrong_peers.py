@@ -119,7 +119,7 @@ class OftenLate(Late):
     unanswered = range(0, 100, 2)
 
 
-@pytest.mark.core(1)
+@pytest.mark.medium
 @pytest.mark.parametrize("half", [Late, OftenLate])
 @pytest.mark.parametrize("realign", ["soft", "hard"])
 @pytest.mark.parametrize("clouds", [1, 2])

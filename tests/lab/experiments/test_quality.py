@@ -242,7 +242,7 @@ def test_the_command_with_a_cloud_of_its_own(
     assert len(lines(Path(results))) == 8
 
 
-@pytest.mark.core(1)
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

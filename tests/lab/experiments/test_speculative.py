@@ -56,6 +56,7 @@ def test_every_row_answers_every_prompt_with_every_seed(measured: Report) -> Non
             assert {(one.prompt, one.seed) for one in found.answers} == {(p, s) for p in range(3) for s in range(1, 5)}
 
 
+@pytest.mark.medium
 def test_figures_are_the_sums_of_the_answers(measured: Report) -> None:
     found = figures(measured, "dssd 2")
     tokens = sum(one.tokens for one in found.answers)
@@ -69,6 +70,7 @@ def test_figures_are_the_sums_of_the_answers(measured: Report) -> None:
     assert figures(measured, REFERENCE).speedup_interval == pytest.approx((1, 1))
 
 
+@pytest.mark.medium
 def test_each_round_of_dssd_takes_what_the_profile_says(measured: Report) -> None:
     """Two drafts of 4 ms and a pass of three tokens; the wire is nothing. A round has fewer where a draft is an end."""
     for one in figures(measured, "dssd 2").answers:
@@ -77,6 +79,7 @@ def test_each_round_of_dssd_takes_what_the_profile_says(measured: Report) -> Non
         assert sum(gap > 0.041 for gap in gaps) >= len(gaps) - 2
 
 
+@pytest.mark.medium
 def test_cloud_streams_and_its_twin_pays_a_trip_a_token(measured: Report) -> None:
     link = parse_link("4g")
     streamed, asking = figures(measured, REFERENCE, "4g"), figures(measured, TRIPS, "4g")
@@ -88,6 +91,7 @@ def test_cloud_streams_and_its_twin_pays_a_trip_a_token(measured: Report) -> Non
     assert streamed.bits["up_payload"] == asking.bits["up_payload"] == 0
 
 
+@pytest.mark.medium
 def test_a_link_changes_the_time_of_a_fixed_length_and_nothing_else(measured: Report) -> None:
     near, far = figures(measured, "dssd 2"), figures(measured, "dssd 2", "4g")
     assert near.bits == far.bits
@@ -95,6 +99,7 @@ def test_a_link_changes_the_time_of_a_fixed_length_and_nothing_else(measured: Re
     assert near.tokens_per_s > 1.5 * far.tokens_per_s
 
 
+@pytest.mark.medium
 def test_the_opening_of_an_answer_is_counted(measured: Report) -> None:
     """Short answers share it out among few tokens; it was left out of every table."""
     found = figures(measured, "dssd 2")
@@ -104,12 +109,14 @@ def test_the_opening_of_an_answer_is_counted(measured: Report) -> None:
     assert "opening" in page(measured, ORIGIN).render()
 
 
+@pytest.mark.medium
 def test_answers_that_are_those_of_cloud_are_counted(measured: Report) -> None:
     """With the same seed `coupled` writes them, `dssd` others."""
     assert figures(measured, "coupled 2").same == figures(measured, TRIPS).same == 12
     assert figures(measured, "dssd 2").same < 12
 
 
+@pytest.mark.medium
 def test_the_tables_show_each_row(measured: Report) -> None:
     console = Console(width=100, record=True, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115
     setting = measured.settings[1]
@@ -150,6 +157,7 @@ def test_without_a_fixed_or_without_the_automatic_length_nothing_stands_beside_a
         assert "best fixed length" not in page(report, ORIGIN).render()
 
 
+@pytest.mark.medium
 def test_the_json_has_every_figure_and_source(measured: Report) -> None:
     found = json.loads(json.dumps(measured.as_json()))
     assert (found["time"], found["prompts"], found["seeds"]) == ("virtual", 3, 4)
@@ -209,6 +217,7 @@ def test_other_peoples_files_are_left_alone(tmp_path: Path) -> None:
         run(plan(tmp_path, results=tmp_path), QUIET)
 
 
+@pytest.mark.medium
 def test_the_page_shows_each_part(measured: Report) -> None:
     markup = page(measured, replace(ORIGIN, command="antiphon-lab bench speculative --x")).render()
     for part in (
@@ -253,6 +262,7 @@ def command(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return 0
 
 
+@pytest.mark.medium
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     data, html = plan(tmp_path).data, tmp_path / "page.html"
     models = ["--cloud-model", "toy-cloud", "--model", "toy-device"]

@@ -243,7 +243,7 @@ LETTER = {
 """CONCORD as it is printed: nothing of ours."""
 
 
-@pytest.mark.core(1)
+@pytest.mark.medium
 @pytest.mark.parametrize(("method", "departs"), [("concord", True), ("concord-nocomm", True), ("concord-nosystem", False)])
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
 def test_to_the_letter_only_algorithm_1_departs_from_the_dense_token(method: str, departs: bool, temperature: float) -> None:
@@ -263,6 +263,7 @@ def test_to_the_letter_only_algorithm_1_departs_from_the_dense_token(method: str
     assert (2 < departed < consulted / 4) if departs else departed == 0
 
 
+@pytest.mark.medium
 def test_ours_departs_nowhere() -> None:
     """The same steps, where the dense token is neither draft: both ends take it."""
     for seed in range(12):

@@ -364,7 +364,7 @@ def require_cut_survived(name: str, place: int) -> Told:
     return told
 
 
-@pytest.mark.core(1)
+@pytest.mark.medium
 @pytest.mark.parametrize("name", METHODS)
 def test_a_link_cut_at_every_message(name: str) -> None:
     """The first frame is `Open`; the last ones come after the answer."""
