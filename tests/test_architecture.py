@@ -192,6 +192,15 @@ def test_the_new_method_is_exact_and_its_options_cross_the_link(house: House) ->
     assert "heat must be between 0.05 and 20, not 99" in house.run("-c", METHOD)
 
 
+def test_its_options_are_the_command_line_s_too(house: House) -> None:
+    """Help and `-o name=value`, from the one field of its dataclass."""
+    help = " ".join(house.run("-m", "antiphon", "methods", "sharpened").split())
+    assert "heat" in help
+    assert "Temperature of the drafts" in help
+    with pytest.raises(AssertionError, match=r"heat must be between 0\.05 and 20, not 99"):
+        house.run("-m", "antiphon", "generate", "--method", "sharpened", "-o", "heat=99", "--cloud", "ws://127.0.0.1:1", "x")
+
+
 DOCUMENTS = """
 import asyncio, pathlib, sys
 from antiphon.cloud.server import serving

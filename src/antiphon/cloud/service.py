@@ -155,6 +155,8 @@ class Cloud:
         cells = needed + drafts
         # Nothing waits on the way out, so no cancellation can keep any of it.
         scores = kept_bytes(method.cloud, options, opening.max_tokens, len(self.model.vocabulary)) if method.mixes else 0
+        # Room for the longest that the answer can get, before anything is read: an answer that was begun never fails for want
+        # of cells.
         with self._reserving(cells, len(prompt), scores):
             async with self.worker.holding(self.model.open) as opened:
                 verifier = Verifier(opened, prompt, common, opening.sampling, opening.committed)
@@ -195,6 +197,7 @@ class Cloud:
     @contextmanager
     def _under_way(self, answering: Answering) -> Iterator[Answering]:
         self._answering.add(answering)
+        # Marked on all of them: whoever was served beside others has logits that may have moved, and is told so in `Closed`.
         if len(self._answering) > 1:
             for one in self._answering:
                 one.shared = True
@@ -205,12 +208,14 @@ class Cloud:
 
     def _remember(self, common: CommonVocabulary) -> None:
         self._commons[common.digest] = common
+        # The one that was longest unused goes; its devices send their map once more.
         if len(self._commons) > COMMONS_KEPT:
             self._commons.popitem(last=False)
 
     def _method(self, opening: Open) -> tuple[Method, Any]:
         method = find(opening.method, self.methods)
         try:
+            # Strict: a number in quotes from a peer is an error, not a number. The dataclass refuses the rest itself.
             return method, msgspec.convert(opening.options, method.options, strict=True)
         except msgspec.ValidationError as error:
             raise UsageError(f"an option of {method.name} does not fit: {error}") from error

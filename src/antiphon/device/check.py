@@ -109,6 +109,7 @@ def require_checkable(request: Request) -> None:
 
 async def check(device: Device, request: Request, result: Result, connection: Connection) -> Check:
     """Run `cloud` beside a finished answer and compare, token for token, those of a stop string included."""
+    # With the seed that the answer had, which may have been drawn for it.
     alone = replace(request, method="cloud", options=NoOptions(), seed=result.seed)
     reference = await device.generate(alone, connection)
     index = first_difference(result.answer.written, reference.answer.written)

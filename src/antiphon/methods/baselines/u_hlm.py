@@ -77,6 +77,7 @@ class UncertaintyDevice(ChainDevice):
             self.owed.append(drafts[0].number)
             yield self.commit([Emitted(drafts[0].number, Kind.LOCAL)], UNTESTED)
             return
+        # With one token left the cloud's own is it: a draft would need another one behind it.
         asked = drafts if self.side.transcript.remaining > 1 else []
         yield from self.exchange(Begun(asked, told=Exchanged(drafted=len(asked))))
         self._unsent = self.side.transcript.remaining
@@ -85,6 +86,7 @@ class UncertaintyDevice(ChainDevice):
         stream = self.side.chance.at(self.side.transcript.place(), Role.UNCERTAINTY)
         temperatures = (HOTTEST * (index + 1) / self._draws for index in range(self._draws))
         distributions = (process(draft.logits, SamplingParams(temperature=temperature)) for temperature in temperatures)
+        # A coin with the probability that the draw differs: which other token it would be says nothing.
         differing = sum(stream.bernoulli(1.0 - float(distribution[draft.number])) for distribution in distributions)
         return differing < self._uncertain * self._draws
 
