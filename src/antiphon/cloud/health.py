@@ -37,6 +37,8 @@ class Health:
         if self._asking is None:
             self._asking = asyncio.create_task(self._ask())
             self._asking.add_done_callback(self._answered)
+        # Waited for and not cancelled where it takes too long: the pass goes on anyway, and the next one who asks must not
+        # begin another.
         done, _ = await asyncio.wait([self._asking], timeout=self._seconds)
         return done.pop().result() if done else (State.FAILING, "the model does not answer")
 

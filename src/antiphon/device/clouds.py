@@ -29,6 +29,7 @@ class Clouds:
 
     async def connected(self, model: Model | None, worker: Worker) -> list[Connection]:
         """A connection to each. Raises one of `antiphon.errors`; those that answered stay connected."""
+        # One at a time: two answers that begin together must not both greet the same cloud.
         async with self._connecting:
             for address in self.addresses:
                 if address not in self._connections:

@@ -106,6 +106,7 @@ class Device:
     ) -> None:
         """End the streams that are under way, say goodbye to the clouds, and free everything."""
         try:
+            # Streams first: each tells its clouds to stop, which takes the connections that are closed behind it.
             for task in self._streaming:
                 task.cancel()
             if self._streaming:
@@ -116,6 +117,7 @@ class Device:
 
     def close(self) -> None:
         """Free the model, and close what was opened."""
+        # The thread first, for a pass under way uses the model that is freed behind it.
         self.worker.close()
         if self.model is not None:
             self.model.close()
@@ -152,6 +154,7 @@ class Device:
         """
         method = find(request.method, self.methods)
         request = _with_options(request, method)
+        # Drawn once, here: a resumed answer, and `--check`, need the same one again.
         seed = secrets.randbits(64) if request.seed is None else request.seed
         connections = await self._connected(method, connection)
         async with self._answers.holding(1, _at_once(connections)):

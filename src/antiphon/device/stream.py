@@ -58,6 +58,7 @@ async def _pieces(write: Write, results: list[Result]) -> AsyncGenerator[Piece, 
             ready.put_nowait(piece)
 
     writing = asyncio.ensure_future(write(show))
+    # Also where it failed: else whoever waits for the next piece would wait for ever.
     writing.add_done_callback(lambda _: ready.put_nowait(None))
     try:
         while (piece := await ready.get()) is not None:
@@ -66,5 +67,7 @@ async def _pieces(write: Write, results: list[Result]) -> AsyncGenerator[Piece, 
             raise UsageError("the device was closed before the answer was over: keep it open as long as its streams")
         results.append(await writing)
     finally:
+        # Whoever left the loop wants no more of it, and the clouds must hear of that: waited for, so that nothing is left when
+        # this ends.
         writing.cancel()
         await asyncio.wait([writing])
