@@ -66,6 +66,7 @@ async def at_sea(
             await asyncio.sleep(0.02)
         await asyncio.to_thread(require_nothing_kept, cloud)
         gc.collect()
+        await asyncio.sleep(0.05)  # until the threads of what was collected have ended
         counts = len(os.listdir("/proc/self/fd")), len(asyncio.all_tasks()), threading.active_count(), resident()
         return Held(cloud._reserved, len(cloud._answering), model.in_use, *counts)  # type: ignore[attr-defined]
 

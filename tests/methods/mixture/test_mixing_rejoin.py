@@ -61,13 +61,15 @@ def test_dragon_sampled_goes_on_with_the_cloud() -> None:
     assert Kind.LOCAL not in told.kinds[-10:]
 
 
-def test_it_may_be_lost_more_than_once() -> None:
-    links = cutting(there := endless(), 8, 12, 5)
-    request = asked("concord", tokens=120)
+@pytest.mark.parametrize(("places", "tokens"), [((8, 12, 5), 120), ((12,) * 11, 400)])
+def test_it_may_be_lost_more_than_once(places: tuple[int, ...], tokens: int) -> None:
+    """As often as it likes, if its evidence came in between."""
+    links = cutting(there := endless(), *places)
+    request = asked("concord", tokens=tokens)
     told = answer(there, request)
     require_true(there, request, told)
-    assert told.result.answer.resumed == 3
-    assert len(openings(links)) == 4
+    assert told.result.answer.resumed == len(places)
+    assert len(openings(links)) == len(places) + 1
     assert all(consulted(told)[-20:])
 
 
