@@ -14,8 +14,7 @@ from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Emitted
 from antiphon.methods.verifier import Verifier
 from antiphon.models.toy import ToyModel
-from antiphon.testing.enumeration import output_distribution
-from antiphon.testing.lockstep import run_pair
+from antiphon.testing import output_distribution, run_pair
 from antiphon.vocabulary import common_vocabulary
 
 DEVICE = ToyModel((b"b", b"", b"a"), seed=1)  # three tokens: b, the end, a
