@@ -1,0 +1,127 @@
+"""Whatever comes in whichever order, a draft is used only where it was made for, and the answer is that of `cloud`."""
+
+import random
+from collections import deque
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.core.chance import PhiloxChance
+from antiphon.methods.base import CloudSide, DeviceSide
+from antiphon.methods.effects import Half, Send
+from antiphon.methods.speculative.coupled import CoupledCloud, CoupledDevice, CoupledOptions
+from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair
+from antiphon.wire.messages import Message
+from methods.speculative.ahead import PLAIN, Running, alike, reference
+from support.examples import examples
+
+
+def interleaved(device: Half, cloud: Half, source: random.Random, lateness: float) -> None:
+    """Run both to their end, at random who and when."""
+    up: deque[Message] = deque()
+    down: deque[Message] = deque()
+    halves = [Running(device, down, up), Running(cloud, up, down)]
+    while not all(half.over for half in halves):
+        able = [half for half in halves if half.able]
+        assert able, "the halves wait for each other"
+        source.choice(able).go_on(source.random() < lateness)
+
+
+@examples(200)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([0, 1, 2, 3, 6]),
+    st.sampled_from([0, 1, 2, 4, 16]),
+    st.integers(1, 16),
+    st.sampled_from([0.0, 0.5, 0.9, 1.0]),
+    st.sampled_from(["shared", "different", "alike"]),
+)
+def test_any_order_of_events_gives_the_same_answer(
+    seed: int, draft_length: int, ahead: int, tokens: int, lateness: float, which: str
+) -> None:
+    pair = {"shared": Pair(SHARED, SHARED), "different": Pair(SMALL, LARGE), "alike": alike()}[which]
+    chance, options = PhiloxChance(seed), CoupledOptions(draft_length, ahead)
+    device, cloud = pair.sides(tokens, PLAIN, chance)
+    interleaved(CoupledDevice(device, options).run(), CoupledCloud(cloud, options).run(), random.Random(seed), lateness)
+    assert device.transcript.numbers == cloud.transcript.numbers == reference(pair, PLAIN, chance, tokens)
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("draft_length", [1, 2, 0])
+def test_no_more_is_on_its_way_than_the_cloud_takes(draft_length: int) -> None:
+    """A drafter that is always right, so that lines go on and on: rests of a line that were not sent add up."""
+    for seed in range(60):
+        pair, chance, options = alike(), PhiloxChance(seed), CoupledOptions(draft_length, 2 + seed % 9)
+        pair.device = pair.cloud
+        device, cloud = pair.sides(40, PLAIN, chance)
+        halves = CoupledDevice(device, options).run(), CoupledCloud(cloud, options).run()
+        interleaved(*halves, random.Random(seed), lateness=(seed % 4) / 4)
+        assert device.transcript.numbers == reference(pair, PLAIN, chance, 40)
+
+
+class Telling(CoupledDevice):
+    """Writes down for what each draft was made."""
+
+    def __init__(self, side: DeviceSide, options: CoupledOptions, made: dict[tuple[int, int], list[int]]) -> None:
+        super().__init__(side, options)
+        self._made = made
+
+    def _send_rest(self) -> Send:
+        committed, line = self.side.transcript.numbers, [draft.number for draft in self._line]
+        for place in range(self._sent, len(line)):
+            self._made[self._epoch, len(committed) + place] = [*committed, *line[: place + 1]]
+        return super()._send_rest()
+
+
+class Judging(CoupledCloud):
+    """Looks up for what the drafts of each pass were made."""
+
+    def __init__(self, side: CloudSide, options: CoupledOptions, made: dict[tuple[int, int], list[int]]) -> None:
+        super().__init__(side, options)
+        self._made = made
+        self.judged = 0
+
+    def _answer(self) -> Generator[Any, Any, None]:
+        committed, queue = self.side.transcript.numbers, list(self._queue)
+        for place in range(len(queue)):
+            assert self._made[self._epoch, len(committed) + place] == [*committed, *queue[: place + 1]]
+            self.judged += 1
+        yield from super()._answer()
+
+
+def judge(seed: int, draft_length: int, ahead: int, kind: type[Judging] = Judging) -> int:
+    """Drafts that were looked at in one answer of a pair that mostly says the same token."""
+    made: dict[tuple[int, int], list[int]] = {}
+    device, cloud = alike().sides(16, PLAIN, PhiloxChance(seed))
+    options = CoupledOptions(draft_length, ahead)
+    judging = kind(cloud, options, made)
+    interleaved(Telling(device, options, made).run(), judging.run(), random.Random(seed), 0.5)
+    return judging.judged
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("draft_length", [1, 2, 3, 0])
+def test_a_draft_is_used_only_where_it_was_made_for(draft_length: int) -> None:
+    assert sum(judge(seed, draft_length, ahead) for seed in range(30) for ahead in (0, 1, 3, 8)) > 200
+
+
+class Careless(Judging):
+    """Does not look whether what comes late belongs to the line that fell."""
+
+    def _add(self, number: int) -> None:
+        if self._next >= len(self.side.transcript.numbers):
+            self._queue.append(number)
+        self._next += 1
+
+
+def test_stale_drafts_do_come_and_their_use_would_be_seen() -> None:
+    found = 0
+    for seed in range(30):
+        try:
+            judge(seed, 1, 3, Careless)
+        except AssertionError:
+            found += 1
+    assert found > 5
