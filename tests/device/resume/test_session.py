@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -79,8 +80,8 @@ def test_committed_tokens_are_read_as_they_were_written(prompt: int, committed: 
     model = TOYS[1]
     common = identity(model.vocabulary)
     numbers = list(range(3, 3 + committed))
-    verifier = Verifier(model.open(), [5] * prompt, common, SamplingParams(), numbers)
-    first, *rest = verifier.prefill()
+    with closing(model.open()) as context:
+        first, *rest = Verifier(context, [5] * prompt, common, SamplingParams(), numbers).prefill()
     assert (first.keep, list(first.tokens), first.rows) == (0, [5] * (prompt - 1), 0)
     read = [token for step in rest for token in step.tokens]
     assert read == ([5] * prompt + numbers)[prompt - 1 : -1]

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,20 +10,20 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from antiphon.config import Request, SamplingParams
-from antiphon.core.mixture.certificate import Certificate
-from antiphon.core.mixture.scores import StepScores
 from antiphon.methods.effects import Kind
-from antiphon.methods.mixture.cloud import MixtureCloud
-from antiphon.methods.mixture.cloud_stream import CloudStream
 from support.examples import examples
 from support.mixtures import Reader, World, answer, dense_answer, question, require_true, world
 
 STEPWISE = ["concord", "concord-nosystem", "concord-nocomm", "drdg-tw"]
+
+
 PATIENT = ["concord-nosystem", "drdg-tw"]
 """Those that wait for the evidence of every step."""
 
+
 SLOW = [HealthCheck.too_slow]
 """A model takes some milliseconds to make."""
+
 
 OPTIONS = st.fixed_dictionaries(
     {
@@ -41,6 +41,8 @@ OPTIONS = st.fixed_dictionaries(
         "ahead": st.sampled_from([1, 2, 3, 8, 64]),
     }
 )
+
+
 WAITING = st.fixed_dictionaries(
     {
         "timeout": st.sampled_from([0.0, 0.001, 0.02, 0.1]),
@@ -52,7 +54,11 @@ WAITING = st.fixed_dictionaries(
         "undrafted": st.sampled_from(["dense", "dense", "local"]),
     }
 )
+
+
 MASSES = st.sampled_from([-math.inf, -2.0, 0.0, 0.5, 3.0])
+
+
 LINKS = st.builds(
     lambda rtt, down, jitter: f"rtt={rtt}ms,up=10Mbit,down={down},jitter={jitter}ms,handshakes=0",
     st.sampled_from([0, 5, 50, 400]),
@@ -289,108 +295,6 @@ def test_push_asks_for_no_ids() -> None:
     assert sum(effort.questions + effort.ids for effort in efforts) == 0
     assert sum(effort.chunks for effort in efforts) > 5
     assert told.numbers == dense_answer(there, request)
-
-
-class Silent(MixtureCloud):
-    """Says what it found, and no more."""
-
-    def _may_step(self) -> bool:
-        return False
-
-
-def test_what_debt_does_to_waiting() -> None:
-    """Waits until the debt is there, then the short one; evidence never comes."""
-    there = world(2, masses=(0.0, 0.0), halves={0: {"concord": Silent}})
-    request = question("concord", tokens=20, timeout=0.2, short_timeout=0.03, debt_threshold=2.0, gate=math.inf)
-    told = answer(there, request)
-    waits = [step.consulted.waited for step in told.steps]
-    assert set(told.kinds) == {Kind.LOCAL}
-    assert waits == pytest.approx([0.2, 0.2] + [0.03] * 18)
-    require_true(there, request, told)
-
-
-def test_what_more_debt_does_to_short_waits() -> None:
-    """tau_short(q): half as long for each more that is owed, up to the limit."""
-    there = world(2, masses=(0.0, 0.0), halves={0: {"concord": Silent}})
-    falling = {"short_timeout": 0.08, "timeout_decay": "halving", "debt_threshold": 2.0, "max_debt": 4.0}
-    told = answer(there, question("concord", tokens=12, timeout=0.2, gate=math.inf, **falling))
-    waits = [step.consulted.waited for step in told.steps]
-    assert waits == pytest.approx([0.2, 0.2, 0.08, 0.04] + [0.02] * 8)
-
-
-def test_debt_is_repaid_by_drafts_that_are_taken() -> None:
-    """Models that agree wholly: with evidence in time the cloud's draft is the token, and no wait is ever short."""
-    there = world(2, masses=(0.0, 0.0), agree=1.0)
-    told = answer(there, question("concord", tokens=20, timeout=0.2, debt_threshold=1.0, gate=math.inf))
-    assert set(told.kinds) == {Kind.CONFIRMED}
-    assert all(step.consulted.drafted for step in told.steps)
-
-
-def loose_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Certificate, "settled", lambda self, delta=0.0: self._state(delta)[0])
-
-
-def too_low_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    bound = StepScores._bound
-    monkeypatch.setattr(StepScores, "_bound", lambda self: min(bound(self) + 4000, 65535))
-
-
-def no_rollback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CloudStream, "committed", lambda self, token, step: self._proofs.pop(step, None) and None)
-
-
-def old_epochs_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    take = CloudStream._take_evidence
-
-    def wrong(self: CloudStream, message: Any, now: float) -> None:
-        if message.epoch < self.epoch and message.step >= self._expected:
-            message = type(message)(self.epoch, self._expected, message.payload)
-        take(self, message, now)
-
-    monkeypatch.setattr(CloudStream, "_take_evidence", wrong)
-
-
-def forgets_to_take_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    realign = MixtureCloud._realign
-
-    def wrong(self: MixtureCloud, message: Any) -> None:
-        back, self._side.verifier.take_back = self._side.verifier.take_back, lambda count: []
-        realign(self, message)
-        self._side.verifier.take_back = back
-
-    monkeypatch.setattr(MixtureCloud, "_realign", wrong)
-
-
-def unequal_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    noise = MixtureCloud.noise
-    monkeypatch.setattr(MixtureCloud, "noise", lambda self, step: noise(self, step + 1))
-
-
-@pytest.mark.core(1)
-@pytest.mark.parametrize(
-    ("plant", "temperature"),
-    [
-        (loose_certificate, 0.0),
-        (too_low_a_bound, 0.0),
-        (no_rollback, 0.0),
-        (old_epochs_count, 0.0),
-        (forgets_to_take_back, 0.0),
-        (unequal_noise, 0.7),
-    ],
-)
-def test_a_planted_bug_is_seen(
-    plant: Callable[[pytest.MonkeyPatch], None], temperature: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plant(monkeypatch)
-    found = 0
-    for seed in range(8):
-        there = world(seed, masses=(0.5, 1.0))
-        request = question("concord", tokens=24, first=2, temperature=temperature)
-        try:
-            require_true(there, request, answer(there, request))
-        except AssertionError:
-            found += 1
-    assert found >= 2
 
 
 def test_a_bound_from_below_spares_questions() -> None:

@@ -12,7 +12,7 @@ from antiphon.device.generate import Device
 from antiphon.wire import messages as m
 from antiphon.wire.packing import Writer
 from antiphon.wire.sparse import SparseCodec
-from methods.speculative.tslt_peers import CHAIN, LONG, RIGHT, SHORT, TOKENS, TREE, common, on, told, tree
+from methods.speculative.peers import CHAIN, LONG, RIGHT, SHORT, TOKENS, TREE, common, on, told, tree
 from support.links import linked, raw_session
 
 PADDING = "the payload has padding that is not zero"

@@ -14,7 +14,7 @@ from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import CloudSide, Method
 from antiphon.methods.effects import Finish, Half, Receive, Send
 from antiphon.wire import messages as m
-from methods.speculative.tslt_peers import CHAIN, LONG, RIGHT, SHORT, TOKENS, TREE, common, told, verdict
+from methods.speculative.peers import CHAIN, LONG, RIGHT, SHORT, TOKENS, TREE, common, told, verdict
 from support.links import linked, raw_session, request
 
 

@@ -24,7 +24,7 @@ from antiphon.testing.lockstep import run_pair
 from antiphon.wire import messages as m
 from antiphon.wire.candidates import Candidate, CandidateCodec
 from antiphon.wire.packing import Writer
-from methods.speculative.xcosd_peers import TOKENS, common
+from methods.speculative.peers import TOKENS, common
 from support.links import linked, request
 
 NAMES = {"xcosd", "xcosd-e", "u-hlm", "cu-hlm", "gr", "tr"}

@@ -1,4 +1,4 @@
-"""Devices and clouds of `tslt` and `tslt-tree` that say what no right one says."""
+"""What the peers that break a protocol share: the tokens of the toys, trees and chains for `tslt`, and what is told of them."""
 
 from collections.abc import Sequence
 from functools import cache
