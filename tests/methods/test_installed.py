@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.cli.methods import methods
 from antiphon.cloud.service import Cloud
 from antiphon.config import Request, SamplingParams
 from antiphon.device.generate import Device
@@ -107,6 +108,15 @@ def test_two_of_one_name_are_refused(tmp_path: Path) -> None:
     distribution(tmp_path, "two", other="elsewhere:OTHER")
     with pytest.raises(UsageError, match=r"the packages (one and two|two and one) both bring a method 'other': uninstall one"):
         find("other")
+
+
+def test_they_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    distribution(tmp_path, "other-methods", other="elsewhere:OTHER")
+    methods()
+    assert "as dsd, from elsewhere" in capsys.readouterr().out
+    methods("other")
+    assert "draft_length" in capsys.readouterr().out
 
 
 def test_the_command_line_sees_them(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 def methods(name: Annotated[str | None, typer.Argument(help="A method, to see its options.")] = None) -> None:
     """List the methods, or the options of one, which `generate` and `ask` take as -o name=value."""
-    from antiphon.methods import ALL_METHODS, find
+    from antiphon.methods import find, offered
 
     console = Console()
     if name is None:
-        console.print(_table(ALL_METHODS.values()))
+        console.print(_table(offered(baselines=True).values()))
         return
     method = find(name)
     console.print(f"[bold]{name}[/bold]: {escape(method.summary)} ({_exactness(method)}; needs {_needs(method)})")
