@@ -18,6 +18,7 @@ LINES_OF_A_FUNCTION, MEDIAN, NINE_OF_TEN = 41, 3, 11
 
 ELSEWHERE = {
     "antiphon/demo": "cli",
+    "antiphon/device/output": "device",
     "antiphon/methods/baselines": "methods",
     "antiphon_lab/cli": "lab",
     "antiphon_lab/papers/xcosd": "lab/papers",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.device.answer import Answer, Piece
-from antiphon.device.text import TextStream
+from antiphon.device.output.text import TextStream
 from antiphon.methods.effects import Emit, Emitted, Kind
 from antiphon.models.toy import toy_vocabulary
 from antiphon.vocabulary import identity

@@ -15,7 +15,7 @@ from antiphon.core.tree import ROOT, TokenTree
 from antiphon.device.answer import Answer, Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.device.text import bytes_of
+from antiphon.device.output.text import bytes_of
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import Method
 from antiphon.methods.effects import Emit, Emitted, Kind

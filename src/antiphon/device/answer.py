@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from antiphon.device.emission import Emission
-from antiphon.device.text import TextStream, bytes_of
+from antiphon.device.output.emission import Emission
+from antiphon.device.output.text import TextStream, bytes_of
 from antiphon.methods.closed_forms import Bits, Work
 from antiphon.methods.effects import Consulted, Emit, Emitted, Exchanged, Finish, Kind
 from antiphon.methods.outcome import by_level, sets_of_siblings

@@ -13,7 +13,7 @@ import pytest
 from antiphon.config import ModelConfig, Request, SamplingParams
 from antiphon.core.mixture.consult import Effort
 from antiphon.core.mixture.debt import DebtOptions
-from antiphon.device.emission import Emission
+from antiphon.device.output.emission import Emission
 from antiphon.errors import UsageError
 from antiphon.methods.effects import Consulted, Kind
 from antiphon.methods.mixture.options import MixtureOptions

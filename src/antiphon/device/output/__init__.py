@@ -1,0 +1,1 @@
+"""What is shown of an answer: its tokens as they arrived, and their bytes as text at complete characters."""
