@@ -8,13 +8,14 @@ the same connection. What is left is sampling, packing, the state machines, and 
 import asyncio
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
 from antiphon.config import Request, SamplingParams, ServeConfig
 from antiphon.core.distributions import Logits
+from antiphon.device.answer import Piece
 from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
 from antiphon.methods.speculative.options import SplitOptions
@@ -45,8 +46,10 @@ class _Meter:
     rounds: list[tuple[float, float]] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
 
-    def lap(self) -> None:
-        """A round is over."""
+    def lap(self, pieces: Sequence[Piece]) -> None:
+        """A round is over; tokens without text, which come once an answer has ended, are none."""
+        if not all(piece.text for piece in pieces):
+            return
         now = time.perf_counter()
         self.rounds.append((now - self.started, self.seconds))
         self.started, self.seconds = now, 0.0
@@ -103,7 +106,7 @@ async def _measured(
     while len(samples) < rounds:
         meter.rounds.clear()
         request = _request(seed, draft_length)
-        await device.generate(request, connection, lambda pieces: meter.lap())
+        await device.generate(request, connection, meter.lap)
         samples += meter.rounds[1:]  # the first round also opens the session and reads the prompt
         seed += 1
         progress(len(samples))

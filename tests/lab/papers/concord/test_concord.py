@@ -167,7 +167,7 @@ def test_the_command_goes_on_from_what_is_kept(
 
     def counted(desk: Desk, example: object, case: object) -> Written:
         one = original(desk, example, case)
-        written.append(one.key)
+        written.append(one.example)
         return one
 
     monkeypatch.setattr(Desk, "write", counted)
