@@ -323,7 +323,7 @@ def test_a_model_that_hangs_is_asked_once_and_told_of_in_time() -> None:
         began = time.monotonic()
         found = await asyncio.gather(*[health.state() for _ in range(10)])
         assert {state for state, _ in found} == {State.FAILING}
-        assert time.monotonic() - began < 5.0
+        assert time.monotonic() - began < 15.0
         assert len(cloud.worker._asked) == 1
         free.set()
         while (await health.state())[0] is not State.OK:

@@ -5,6 +5,7 @@ import pytest
 from antiphon.models.base import InUse, Model
 from antiphon.models.toy import named_toy
 from cloud.fuzzing import Outcome, fuzz
+from support.examples import scaled
 
 
 def require_unharmed(outcome: Outcome, frames: int) -> None:
@@ -14,10 +15,10 @@ def require_unharmed(outcome: Outcome, frames: int) -> None:
     assert outcome.mebibytes[-1] - outcome.mebibytes[3] < 48, outcome.mebibytes
 
 
-@pytest.mark.medium
 @pytest.mark.parametrize("name", ["toy-cloud", pytest.param("toy-reader", marks=pytest.mark.slow)])
 def test_a_toy_cloud_survives_any_frames(name: str) -> None:
-    require_unharmed(fuzz(named_toy(name), 2500, seed=1), 2500)
+    frames = scaled(2500)
+    require_unharmed(fuzz(named_toy(name), frames, seed=1), frames)
 
 
 @pytest.mark.model

@@ -47,7 +47,6 @@ def test_devices_that_leave_a_real_model_at_their_last_token(smollm2: Model) -> 
     leaving(smollm2, 100)
 
 
-@pytest.mark.medium
 def test_devices_that_never_read() -> None:
     async def run() -> None:
         model = named_toy("toy-cloud")

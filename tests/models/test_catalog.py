@@ -185,7 +185,7 @@ def test_without_a_network_the_hub_fails_quickly_and_says_so(tmp_path: Path) -> 
     result = run(code, HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=str(tmp_path / "hub"))
     assert "cannot be reached: name a local GGUF file" in result.stderr
     assert "Retrying" not in result.stderr
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < 30
 
 
 HTTP = importlib.import_module(hub.HfHubHTTPError.__bases__[0].__module__.partition(".")[0])

@@ -38,7 +38,7 @@ def stopped(ask: Ask, count: int, *, both: bool) -> list[Check]:
     return linked(test)
 
 
-@pytest.mark.medium
+@pytest.mark.core(1)
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
 def test_a_near_tie_in_a_stop_string_is_one(method: str, both: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,6 @@ def test_any_models_sampling_and_numbers(
     assert error(pair, sampling, {**options, "draft_precision": bits[0], "precision": bits[1]}) < 1e-12
 
 
-@pytest.mark.medium
 @examples(10)
 @given(seed=st.integers(0, 10_000), bits=st.sampled_from([16, 32]))
 def test_two_candidates_twice(seed: int, bits: int) -> None:
