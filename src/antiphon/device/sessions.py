@@ -37,6 +37,7 @@ class Sessions:
     def __init__(self, connections: Sequence[Connection], opening: Callable[[], Open], method: Method) -> None:
         self.inbox = arriving()
         self.now: list[DeviceSession] = []
+        """The last one with each cloud."""
         self.rejoined = 0
         """How often a cloud was taken in again."""
         self._connections, self._opening, self._method = connections, opening, method
@@ -146,8 +147,8 @@ class Sessions:
             except AntiphonError as error:
                 log.warning("antiphon: %s: the answer goes on without that cloud", shown.line(str(error)))
             else:
-                # Through the inbox, and no new session yet: it begins behind what is committed when the half looks, and not in
-                # the middle of a step.
+                # Through the inbox, and no new session yet: the half is at work, perhaps in another thread, and commits. While
+                # it looks for messages it stands still, so what is committed then is what the session begins behind.
                 self.inbox.put_nowait((end, Mended()))
 
         self._seeking[end] = asyncio.create_task(note())
