@@ -13,7 +13,8 @@ import pytest
 
 def spread(total: int, count: int) -> set[int]:
     """So many of the first `total` numbers, from the first on, at equal distances."""
-    return {number * total // count for number in range(min(count, total))}
+    kept = min(count, total)
+    return {number * total // kept for number in range(kept)}
 
 
 def divide(items: Iterable[pytest.Item]) -> None:
