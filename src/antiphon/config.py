@@ -1,4 +1,4 @@
-"""Configuration: frozen dataclasses, validated once. The only home of defaults, but for the options of methods, beside them."""
+"""Configuration: frozen dataclasses, validated once. Defaults stand here, those of a method's options beside the method."""
 
 import math
 from dataclasses import dataclass

@@ -31,7 +31,7 @@ def rag(
     questions: Annotated[int, typer.Option(help="Questions or texts, spread over the task's.")] = 20,
     skip: Annotated[int, typer.Option(help="Leave out so many before them: those that were looked at before.")] = 0,
     tokens: Annotated[int, typer.Option(help="Tokens of an answer; 0 is the task's: 10, or 48 of a text.")] = 0,
-    kept: Annotated[int, typer.Option(help="Passages that each end keeps.")] = 2,
+    passages: Annotated[int, typer.Option(help="Passages that each end puts before its prompt.")] = 2,
     temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
     seed: int = 1,
     cloud_model: ModelName = "smollm2-135m",
@@ -55,7 +55,7 @@ def rag(
     from antiphon_lab.report.page import require_writable
     from antiphon_lab.workloads.documents import find_task
 
-    found, usual = find_task(task), MixtureOptions(passages=kept, prompt_format=find_task(task).form)
+    found, usual = find_task(task), MixtureOptions(passages=passages, prompt_format=find_task(task).form)
     rows = [parse_row(name, usual) for name in names(methods)]
     cases = cases_of(rows, [parse_link(text) for text in link or ["concord"]], parse_compute(profile))
     models = ModelConfig(model, threads=threads), ModelConfig(cloud_model, threads=threads)
