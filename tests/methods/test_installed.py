@@ -119,6 +119,7 @@ def test_they_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str], mon
     assert "draft_length" in capsys.readouterr().out
 
 
+@pytest.mark.medium
 def test_the_command_line_sees_them(tmp_path: Path) -> None:
     distribution(tmp_path, "bad", bad="elsewhere:NOTHING")
     for arguments in (["serve", "--model", "toy-cloud", "--port", "0"], ["generate", "--method", "bad", "x"]):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 
 from antiphon.config import Timeouts
 from antiphon.device.connection import Connection, Watch, connect
@@ -39,9 +40,10 @@ class Clouds:
 
     async def close(self) -> None:
         """Say goodbye to all."""
-        for connection in self._connections.values():
-            await connection.close()
-        self._connections.clear()
+        async with AsyncExitStack() as leaving:  # the others too where one fails
+            for connection in self._connections.values():
+                leaving.push_async_callback(connection.close)
+            self._connections.clear()
 
     def _watch(self, address: str, model: Model | None) -> Watch:
         if self.log is not None and model is None:

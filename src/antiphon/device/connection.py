@@ -141,10 +141,12 @@ class Connection:
 
     async def close(self) -> None:
         """Say goodbye and end the link; a cloud that does not listen is left without."""
-        with suppress(LinkError, ProtocolError, RemoteError, TimeoutError):
-            async with asyncio.timeout(self.timeouts.close):
-                await self.send(m.Goodbye("done"))
-        await self._leave()
+        try:
+            with suppress(LinkError, ProtocolError, RemoteError, TimeoutError):
+                async with asyncio.timeout(self.timeouts.close):
+                    await self.send(m.Goodbye("done"))
+        finally:  # also where a disclosure log keeps the goodbye here
+            await self._leave()
 
     async def _leave(self) -> None:
         if self._reader is not None:
