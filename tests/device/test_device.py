@@ -15,6 +15,7 @@ from antiphon.cloud.service import Cloud
 from antiphon.config import Limits, ModelConfig, Request, SamplingParams, ServeConfig
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Piece
+from antiphon.device.clouds import Clouds
 from antiphon.device.generate import Device
 from antiphon.device.stream import Stream
 from antiphon.errors import CapacityError, LinkError, ModelError, UsageError
@@ -344,3 +345,23 @@ def test_a_model_that_is_loaded_for_nobody_is_freed(monkeypatch: pytest.MonkeyPa
 
     asyncio.run(asyncio.wait_for(test(), 60))
     assert closed == ["toy-device"]
+
+
+@pytest.mark.parametrize("refused", [0, 1])
+def test_every_link_is_closed_where_one_may_not_even_say_goodbye(refused: int) -> None:
+    """As where a disclosure log cannot be written any more."""
+
+    def full(*_: object) -> None:
+        raise UsageError("full")
+
+    async def test(url: str, cloud: Cloud) -> None:
+        clouds = Clouds([url, f"{url}/"])
+        connections = await clouds.connected(None, cloud.worker)
+        connections[refused]._watch = full
+        with pytest.raises(UsageError, match="full"):
+            await clouds.close()
+        for connection in connections:
+            with pytest.raises(LinkError):
+                await connection._transport.receive()
+
+    run(test)
