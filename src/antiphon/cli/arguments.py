@@ -17,7 +17,10 @@ Threads = Annotated[int, typer.Option(help="0 is one a core.", rich_help_panel=E
 ThreadsOfEach = Annotated[int, typer.Option(help="Threads of each of the two models.")]
 Context = Annotated[int, typer.Option(help="Tokens of the model's context.", rich_help_panel=ENDS)]
 CloudUrl = Annotated[
-    str | None, typer.Option("--cloud", help="The cloud's address, ws://127.0.0.1:8765.", rich_help_panel=ENDS)
+    str | None,
+    typer.Option(
+        "--cloud", help="The cloud's address, ws://127.0.0.1:8765; several of one cloud with commas.", rich_help_panel=ENDS
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")]
 AnswerAsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.", rich_help_panel=ANSWER)]

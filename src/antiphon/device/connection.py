@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
@@ -14,6 +14,7 @@ from antiphon.device.session import LOST, Arriving, DeviceSession
 from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, LinkError, ProtocolError, RemoteError
 from antiphon.models.base import Model
+from antiphon.transport.alternates import Alternates, Dial
 from antiphon.transport.frames import Transport
 from antiphon.transport.websocket import dial, header_bytes
 from antiphon.vocabulary import CommonVocabulary
@@ -27,10 +28,6 @@ MEND_SECONDS = 30.0
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 2.0
 """Between attempts; each pause is twice the one before."""
-
-Dial = Callable[[], Awaitable[Transport]]
-"""Makes a new link to the same cloud. Raises LinkError if nobody answers."""
-
 
 Watch: TypeAlias = Callable[[Side, m.Envelope, bytes], None]
 """Sees every frame of a connection: this end's before it leaves (what it raises keeps it here), the cloud's as it came."""
@@ -254,9 +251,12 @@ async def connect(
     watch: Watch = lambda sender, envelope, frame: None,
     timeouts: Timeouts | None = None,
 ) -> Connection:
-    """A greeted connection to the cloud at `url`. `model` is the device's own, if it has one."""
+    """A greeted connection to the cloud at `url`. `model` is the device's own, if it has one.
+
+    Several addresses of one cloud stand with commas between: where one does not answer, or is lost, the next one is asked.
+    """
     timeouts = timeouts or Timeouts()
-    dialled = partial(dial, url, Limits().frame_bytes, timeouts)
-    connection = Connection(dialled, model, worker, watch=watch, timeouts=timeouts)
+    dials = [partial(dial, address, Limits().frame_bytes, timeouts) for address in url.split(",")]
+    connection = Connection(Alternates(dials), model, worker, watch=watch, timeouts=timeouts)
     await connection.establish()
     return connection

@@ -49,7 +49,8 @@ class Device:
     """A device: its model, its documents, and the clouds that write with it; for one `async with` block.
 
     model: itself, or what names it (see `ModelConfig`), and the device's own from then on; None for methods that need none
-    here. cloud: an address such as ws://127.0.0.1:8765, or several; each is connected to when an answer first needs it, and
+    here. cloud: an address such as ws://127.0.0.1:8765, or several; `ws://a,ws://b` are two of one cloud, of which the other
+    goes on with an answer that one of them leaves. Each cloud is connected to when an answer first needs it, and
     again when it was lost. library: documents for the methods that mix them, an open index or where it lies; what is opened
     here is closed here. disclosure_log: a file to which every frame that leaves is added before it does. timeouts: how long a
     cloud is waited for. methods: by name; None for all that there are. worker: the thread that the model computes in.
