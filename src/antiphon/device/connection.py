@@ -73,7 +73,7 @@ class Connection:
         except TimeoutError as error:
             await self._transport.close()
             raise LinkError(f"the cloud did not greet within {seconds:g} s") from error
-        except AntiphonError:
+        except BaseException:  # also where whoever waits for it is cancelled: nobody else knows of the link
             await self._transport.close()
             raise
 
@@ -101,15 +101,29 @@ class Connection:
             raise self._broken
         self._opened += 1
         session = self._sessions[self._opened] = DeviceSession(self, self._opened, inbox, end)
+        sending = asyncio.ensure_future(session.send(opening))
         try:
-            await session.send(opening)
+            await asyncio.shield(sending)
         except AntiphonError:
             self._sessions.pop(session.number, None)
+            raise
+        except asyncio.CancelledError:
+            await self._take_back(session, sending)
             raise
         if self._broken is not None or session.lost:  # while it was sent
             raise self._broken or LinkError(LOST)
         session.opened = True
         return session
+
+    async def _take_back(self, session: DeviceSession, sending: "asyncio.Future[None]") -> None:
+        """End a session whose opening is still on its way: whoever wanted it has gone."""
+        try:
+            async with asyncio.timeout(self.timeouts.close):
+                # To its end first: the cloud must not be told to stop what it was never told to begin.
+                await sending
+                await session.cancel()
+        except (AntiphonError, TimeoutError):
+            self.lose(LinkError("the cloud takes nothing any more"))
 
     def has(self, session: int) -> bool:
         """Whether this session is not over."""

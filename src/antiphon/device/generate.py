@@ -22,6 +22,8 @@ from antiphon.device.disclosure_log import disclosure_log
 from antiphon.device.fitting import require_clouds, require_documents, require_fit, require_given
 from antiphon.device.room import Room
 from antiphon.device.runner import Host, Runner, Show, now
+from antiphon.device.sessions import Identity
+from antiphon.device.sessions import identity as cloud_identity
 from antiphon.device.stream import Stream
 from antiphon.engine.worker import Worker
 from antiphon.errors import ModelError, UsageError
@@ -76,7 +78,7 @@ class Device:
         self.library = None if isinstance(library, str | os.PathLike) else library
         self.clouds = Clouds(addresses, timeouts)
         self._given, self._log_path = (model, library), disclosure_log
-        self._opened = ExitStack()
+        self._opened, self._closed = ExitStack(), False
         self._answers, self._cells = Room(), Room()
         self._streaming: set[asyncio.Task[Any]] = set()
 
@@ -118,6 +120,7 @@ class Device:
 
     def close(self) -> None:
         """Free the model, and close what was opened."""
+        self._closed = True
         # The thread first, for a pass under way uses the model that is freed behind it.
         self.worker.close()
         if self.model is not None:
@@ -158,16 +161,23 @@ class Device:
         # Drawn once, here: a resumed answer, and `--check`, need the same one again.
         seed = secrets.randbits(64) if request.seed is None else request.seed
         connections = await self._connected(method, connection)
+        known = [cloud_identity(one, method) for one in connections]
         async with self._answers.holding(1, _at_once(connections)):
-            return await self._written(method, request, seed, connections, show)
+            return await self._written(method, request, seed, connections, known, show)
 
     async def _written(
-        self, method: Method, request: Request, seed: int, connections: Sequence[Connection], show: Show
+        self,
+        method: Method,
+        request: Request,
+        seed: int,
+        connections: Sequence[Connection],
+        known: Sequence[Identity],
+        show: Show,
     ) -> Result:
         common, looked = self._common(method, connections), await self._looked(method, request) if method.mixes else None
         async with self._side(method, request, common, seed, looked, len(connections)) as side:
             runner = Runner(method, request, seed, side, Answer(common, request.stop, now()))
-            finish = await runner.run(connections, Host(self.worker, runner.answer, show))
+            finish = await runner.run(connections, known, Host(self.worker, runner.answer, show))
         return _result(method, request, seed, finish, runner, common, looked)
 
     async def _connected(self, method: Method, given: Connection | Sequence[Connection] | None) -> list[Connection]:
@@ -194,7 +204,8 @@ class Device:
 
     def _require_open(self) -> None:
         model, library = self._given
-        if (model is not None and self.model is None) or (library is not None and self.library is None):
+        unopened = (model is not None and self.model is None) or (library is not None and self.library is None)
+        if unopened or self._closed:
             raise UsageError("the device is not open: write `async with Device(...) as device`")
 
     def _common(self, method: Method, connections: Sequence[Connection]) -> CommonVocabulary:

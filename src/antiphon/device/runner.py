@@ -15,7 +15,7 @@ from antiphon.config import Request
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Answer, Piece
 from antiphon.device.connection import MEND_SECONDS, Connection
-from antiphon.device.sessions import IN_VAIN, ROOM_SECONDS, Sessions, identity, require_same
+from antiphon.device.sessions import IN_VAIN, ROOM_SECONDS, Identity, Sessions, require_same
 from antiphon.engine.worker import Worker
 from antiphon.errors import LinkError, RemoteError
 from antiphon.methods.base import DeviceSide, Method, OnLoss
@@ -96,11 +96,13 @@ class Runner:
         self._lost_at, self._in_vain = -1, 0
         self._refused_since: float | None = None
 
-    async def run(self, connections: Sequence[Connection], host: Host) -> Finish:
-        """Write it to its end."""
+    async def run(self, connections: Sequence[Connection], known: Sequence[Identity], host: Host) -> Finish:
+        """Write it to its end. known: who the clouds were when the device looked at them."""
         while True:
-            # Before each attempt, and compared after a loss: an answer that went on with another model would be neither's.
-            before = [identity(connection, self._method) for connection in connections]
+            # Before each attempt, the first one too, for it may have waited for room while another answer had a link made anew:
+            # an answer that went on with another model would be neither's.
+            for connection, one in zip(connections, known, strict=True):
+                require_same(connection, self._method, one)
             try:
                 return await self._attempt(connections, host)
             except LinkError as lost:
@@ -111,8 +113,6 @@ class Runner:
                 await self._mend(connections, lost)
             except RemoteError as refusal:
                 await self._wait_for_room(refusal)
-            for connection, one in zip(connections, before, strict=True):
-                require_same(connection, self._method, one)
 
     async def _attempt(self, connections: Sequence[Connection], host: Host) -> Finish:
         """From new sessions to the end of the answer, or to a loss that it waits for."""

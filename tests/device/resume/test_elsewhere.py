@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -77,6 +78,33 @@ def test_the_answer_goes_on_at_the_next_address() -> None:
 def test_another_model_at_the_next_address_ends_the_answer() -> None:
     with pytest.raises(ProtocolError, match="the cloud serves other now, so the answer cannot go on: ask again"):
         written([named_toy("toy-cloud"), toy_like("other")], stops_at=5)
+
+
+@pytest.mark.parametrize("method", ["coupled", "dsd"])
+def test_an_answer_that_waited_for_room_is_not_written_with_another_cloud(method: str) -> None:
+    """Its link was made anew meanwhile, for another answer: its tokens are those of before, and its text would be neither's."""
+    letters = [bytes([letter]) for letter in b"abcdefgh"]
+    first, second = ToyModel([*letters, b""], seed=1, name="first"), ToyModel([b"", *letters[::-1]], seed=2, name="second")
+
+    async def run() -> None:
+        clouds = [Cloud(first), Cloud(second)]
+        async with AsyncExitStack() as stack:
+            addresses = [await stack.enter_async_context(serving(cloud, ServeConfig(port=0))) for cloud in clouds]
+            model = ToyModel([*letters, b""], seed=3)
+            device = await stack.enter_async_context(Device(model, cloud=",".join(addresses)))
+            (connection,) = await device.connect()
+            asked = Request("abc", method, max_tokens=8, seed=5)
+            async with device._cells.holding(model.context_length, model.context_length):
+                waiting = asyncio.create_task(device.generate(asked))
+                await asyncio.sleep(0.2)
+                await connection.mend(connection.lose(LinkError("it is gone")))
+            with pytest.raises(ProtocolError, match="the cloud serves second now"):
+                await waiting
+            assert (await device.generate(asked)).exact
+        for cloud in clouds:
+            cloud.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def dials(*answers: bool) -> tuple[list[Callable[[], Awaitable[Transport]]], list[int]]:
