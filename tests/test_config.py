@@ -2,10 +2,12 @@
 
 import dataclasses
 import math
+import re
+from collections.abc import Callable
 
 import pytest
 
-from antiphon.config import Limits, ModelConfig, Request, SamplingParams, ServeConfig
+from antiphon.config import Limits, ModelConfig, Request, SamplingParams, ServeConfig, Timeouts
 from antiphon.errors import UsageError
 from antiphon.methods.baselines.cu_hlm import CompressedOptions
 from antiphon.methods.speculative.coupled import MAX_AHEAD, CoupledOptions
@@ -178,3 +180,30 @@ def test_nothing_changes_afterwards(made: object) -> None:
 )
 def test_penalties_are_noticed(params: SamplingParams, expected: bool) -> None:
     assert params.has_penalties is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (lambda: Request(5), "prompt must be text, not 5"),
+        (lambda: Request(b"x"), "prompt must be text, not b'x'"),
+        (lambda: Request("x", max_tokens="5"), "max_tokens must be a whole number, not '5'"),
+        (lambda: Request("x", max_tokens=5.5), "max_tokens must be a whole number, not 5.5"),
+        (lambda: Request("x", seed=True), "seed must be a whole number, not True"),
+        (lambda: Request("x", chat=1), "chat must be true or false, not 1"),
+        (lambda: Request("x", stop=(1,)), "stop must be text, or several texts"),
+        (lambda: Request("x", sampling={"temperature": 0}), "sampling must be SamplingParams"),
+        (lambda: SamplingParams(temperature="0"), "temperature must be a number, not '0'"),
+        (lambda: SamplingParams(top_k=2.5), "top_k must be a whole number, not 2.5"),
+        (lambda: Limits(max_tokens="x"), "max_tokens must be a whole number, not 'x'"),
+        (lambda: Timeouts(lost="x"), "lost must be a number, not 'x'"),
+        (lambda: ServeConfig(port="8907"), "port must be a whole number, not '8907'"),
+    ],
+)
+def test_values_of_another_kind(made: Callable[[], object], sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}"):
+        made()
+
+
+def test_one_stop_string_is_not_its_letters() -> None:
+    assert Request("x", stop="nG").stop == ("nG",)  # type: ignore[arg-type]

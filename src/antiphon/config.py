@@ -1,15 +1,43 @@
 """Configuration: frozen dataclasses, validated once. Defaults stand here, those of a method's options beside the method."""
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
 from antiphon.errors import UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 def _require(condition: bool, sentence: str) -> None:
     if not condition:
         raise UsageError(sentence)
+
+
+_KINDS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}
+
+
+def _is(value: object, kind: str) -> bool:
+    """Whether a value is of a kind; True is no number."""
+    match kind:
+        case "str":
+            return isinstance(value, str)
+        case "bool":
+            return isinstance(value, bool)
+        case "int":
+            return isinstance(value, Integral) and not isinstance(value, bool)
+        case _:
+            return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _require_kinds(config: "DataclassInstance") -> None:
+    """Raise UsageError for a field of another kind than it is declared to be: else it would fail far from who gave it."""
+    for one in fields(config):
+        kind, value = getattr(one.type, "__name__", ""), getattr(config, one.name)
+        if kind in _KINDS and not _is(value, kind):
+            raise UsageError(f"{one.name} must be {_KINDS[kind]}, not {value!r}")
 
 
 MAX_LOGIT_BIASES = 1024
@@ -33,6 +61,7 @@ class SamplingParams:
     min_p: float = 0.0
 
     def __post_init__(self) -> None:
+        _require_kinds(self)
         floats = (self.temperature, self.top_p, self.min_p, self.repetition_penalty)
         finite = all(math.isfinite(x) for x in (*floats, self.presence_penalty, self.frequency_penalty))
         _require(finite, "every sampling parameter must be a finite number")
@@ -64,6 +93,7 @@ class Limits:
     idle_seconds: float = 300.0
 
     def __post_init__(self) -> None:
+        _require_kinds(self)
         counts = (self.prompt_bytes, self.max_tokens, self.sessions_per_connection)
         _require(self.frame_bytes >= 1024, f"frames of at least 1024 bytes must be accepted, not {self.frame_bytes}")
         _require(all(count >= 1 for count in counts), "every limit must be at least 1")
@@ -84,6 +114,7 @@ class Timeouts:
     close: float = 2.0
 
     def __post_init__(self) -> None:
+        _require_kinds(self)
         every = (self.arrive, self.lost, self.stalled, self.close)
         _require(all(0 < seconds < math.inf for seconds in every), "every time to wait must be above 0 seconds")
 
@@ -97,6 +128,7 @@ class ModelConfig:
     threads: int = 0
 
     def __post_init__(self) -> None:
+        _require_kinds(self)
         _require(self.name.strip() != "", "a model needs a name: a GGUF path, hf:repo/file, or a packaged name")
         _require(16 <= self.context <= 2**20, f"context must be 16 to 1048576 tokens, not {self.context}")
         _require(0 <= self.threads <= 1024, f"threads must be 0 (one a core) to 1024, not {self.threads}")
@@ -113,6 +145,7 @@ class ServeConfig:
     timeouts: Timeouts = Timeouts()
 
     def __post_init__(self) -> None:
+        _require_kinds(self)
         _require(self.connections >= 1, f"at least one connection must be accepted, not {self.connections}")
         _require(0 <= self.port <= 65535, f"port must be 0 (any free one) to 65535, not {self.port}")
 
@@ -135,6 +168,12 @@ class Request:
     seed: int | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.stop, str):  # one stop string, and not each of its letters
+            object.__setattr__(self, "stop", (self.stop,))
+        _require_kinds(self)
+        _require(isinstance(self.sampling, SamplingParams), "sampling must be SamplingParams(...)")
+        _require(self.seed is None or _is(self.seed, "int"), f"seed must be a whole number, not {self.seed!r}")
+        _require(all(isinstance(one, str) for one in self.stop), "stop must be text, or several texts")
         _require(self.prompt != "", "the prompt is empty: give at least one character")
         _require(self.max_tokens >= 1, f"max-tokens must be at least 1, not {self.max_tokens}")
         _require(all(self.stop), "a stop string is empty: give at least one character")

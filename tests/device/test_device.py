@@ -14,7 +14,7 @@ from antiphon.cloud.server import address, listen, server_of
 from antiphon.cloud.service import Cloud
 from antiphon.config import Limits, ModelConfig, Request, SamplingParams, ServeConfig
 from antiphon.core.distributions import Logits
-from antiphon.device.answer import Piece
+from antiphon.device.answer import Piece, Result
 from antiphon.device.clouds import Clouds
 from antiphon.device.generate import Device
 from antiphon.device.stream import Stream
@@ -365,3 +365,12 @@ def test_every_link_is_closed_where_one_may_not_even_say_goodbye(refused: int) -
                 await connection._transport.receive()
 
     run(test)
+
+
+def test_options_by_name_are_written_as_on_the_command_line() -> None:
+    async def run() -> Result:
+        with Cloud("toy-cloud") as cloud:
+            async with cloud.serving() as address, Device("toy-device", cloud=address) as device:
+                return await device.generate(Request("the ", options={"draft-length": "auto", "ahead": "2"}, max_tokens=8))
+
+    assert asyncio.run(run()).tokens <= 8

@@ -44,7 +44,9 @@ class Connection:
         mend_seconds: float = MEND_SECONDS,
         watch: Watch = lambda sender, envelope, frame: None,
         timeouts: Timeouts | None = None,
+        addresses: int = 1,
     ) -> None:
+        self._addresses = addresses
         self.timeouts = timeouts or Timeouts()
         self.welcome: m.Welcome
         self.common: CommonVocabulary
@@ -65,6 +67,16 @@ class Connection:
 
     async def establish(self) -> None:
         """Connect and greet. Raises LinkError, RemoteError or ProtocolError with one sentence; CacheError too."""
+        # Each call dials the next address: one that answers and does not greet is no better than a dead one.
+        for _ in range(self._addresses - 1):
+            try:
+                await self._establish_once()
+            except (LinkError, RemoteError, ProtocolError):
+                continue
+            return
+        await self._establish_once()
+
+    async def _establish_once(self) -> None:
         self._transport = await self._dial()
         seconds = Limits().handshake_seconds
         try:
@@ -173,7 +185,9 @@ class Connection:
                 while True:
                     try:
                         return await self.establish()
-                    except LinkError:
+                    except (LinkError, RemoteError) as failure:
+                        if isinstance(failure, RemoteError) and failure.code != "busy":
+                            raise
                         if (until := limit.when()) is None or self._now() + pause > until:
                             raise TimeoutError from None
                     await asyncio.sleep(pause)
@@ -271,6 +285,6 @@ async def connect(
     """
     timeouts = timeouts or Timeouts()
     dials = [partial(dial, address, Limits().frame_bytes, timeouts) for address in url.split(",")]
-    connection = Connection(Alternates(dials), model, worker, watch=watch, timeouts=timeouts)
+    connection = Connection(Alternates(dials), model, worker, watch=watch, timeouts=timeouts, addresses=len(dials))
     await connection.establish()
     return connection

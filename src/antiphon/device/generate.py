@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -37,6 +37,7 @@ from antiphon.methods.speculative.options import MAX_TREE_NODES
 from antiphon.models.base import Model
 from antiphon.models.catalog import AnyModel, model_of
 from antiphon.models.chat import prompt_ids
+from antiphon.options import options_of
 from antiphon.retrieval.context import Looked, context, look
 from antiphon.retrieval.opening import AnyLibrary, library_of
 from antiphon.vocabulary import CommonVocabulary, identity
@@ -132,11 +133,11 @@ class Device:
         self._require_open()
         return await self.clouds.connected(self.model, self.worker)
 
-    def stream(self, request: Request) -> Stream:
+    def stream(self, request: Request | str) -> Stream:
         """Write one answer, piece by piece: `async for piece in device.stream(request)`."""
         return Stream(lambda show: self._streamed(request, show))
 
-    async def _streamed(self, request: Request, show: Show) -> Result:
+    async def _streamed(self, request: Request | str, show: Show) -> Result:
         """In a task of its own, which ends with the device."""
         task = asyncio.current_task()
         assert task is not None  # coroutines run in one
@@ -148,14 +149,15 @@ class Device:
 
     async def generate(
         self,
-        request: Request,
+        request: Request | str,
         connection: Connection | Sequence[Connection] | None = None,
         show: Show = lambda pieces: None,
     ) -> Result:
         """Write one answer, showing text as it comes. Raises one of `antiphon.errors`, one sentence each.
 
-        connection: to a cloud, or to several, in place of the device's own.
+        request: a prompt alone stands for `Request(prompt)`. connection: to a cloud, or to several, in place of the device's.
         """
+        request = Request(request) if isinstance(request, str) else request
         method = find(request.method, self.methods)
         request = _with_options(request, method)
         # Drawn once, here: a resumed answer, and `--check`, need the same one again.
@@ -295,12 +297,14 @@ def _drafting_prompt(model: Model, text: str, *, chat: bool) -> list[int]:
 
 
 def _options(method: Method, given: Mapping[str, object]) -> Any:
-    """The options of these names. Raises UsageError for a name that there is not, and for a value that does not fit."""
-    known = [field.name for field in fields(method.options)]
-    if unknown := sorted(given.keys() - known):
+    """The options of these names, their values as a command line takes them too. Raises UsageError for what does not fit."""
+    known = {one.name: one for one in options_of(method.options)}
+    named = {name.replace("-", "_"): value for name, value in given.items()}
+    if unknown := sorted(named.keys() - known.keys()):
         raise UsageError(f"the method {method.name} has no option {unknown[0]}: it has {', '.join(known) or 'none'}")
+    values = {name: known[name].value(value) if isinstance(value, str) else value for name, value in named.items()}
     try:
-        return msgspec.convert(dict(given), method.options)
+        return msgspec.convert(values, method.options)
     except msgspec.ValidationError as error:
         raise UsageError(f"an option of {method.name} does not fit: {error}") from error
 

@@ -18,6 +18,7 @@ from antiphon.core.distributions import Logits
 from antiphon.device.answer import Piece
 from antiphon.device.connection import Connection, connect
 from antiphon.device.generate import Device
+from antiphon.errors import UsageError
 from antiphon.methods.speculative.options import SplitOptions
 from antiphon.models.base import Context, Model, Stop
 from antiphon.models.toy import named_toy
@@ -132,5 +133,7 @@ def _summary(samples: list[tuple[float, float]], link: float) -> Overhead:
 
 
 def run(rounds: int, draft_length: int, progress: Callable[[int], None] = lambda done: None) -> Overhead:
-    """Measure in an event loop of its own."""
+    """Measure in an event loop of its own. Raises UsageError for no rounds."""
+    if rounds < 1:
+        raise UsageError(f"at least one round must be run, not {rounds}")
     return asyncio.run(measure(rounds, draft_length, progress))

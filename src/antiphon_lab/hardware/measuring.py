@@ -47,6 +47,10 @@ class Plan:
     repeats: int = 5
     output: Path | None = None
 
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise UsageError(f"each pass must be timed at least once, not {self.repeats} times")
+
 
 @dataclass(frozen=True, slots=True)
 class Point:

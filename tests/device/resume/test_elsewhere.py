@@ -5,18 +5,21 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import pytest
+from websockets.utils import accept_key
 
 from antiphon import Piece, Result
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
-from antiphon.config import Request, ServeConfig
+from antiphon.config import Request, SamplingParams, ServeConfig
 from antiphon.device.generate import Device
 from antiphon.errors import LinkError, ProtocolError
 from antiphon.models.toy import ToyModel, named_toy
 from antiphon.transport.alternates import Alternates
 from antiphon.transport.frames import Transport, memory_pair
 
-REQUEST = Request("the ", "coupled", max_tokens=900, seed=5)
+ENDLESS = SamplingParams(logit_bias=tuple((end, -1e3) for end in named_toy("toy-cloud").vocabulary.ends))
+REQUEST = Request("the ", "coupled", sampling=ENDLESS, max_tokens=900, seed=5)
+"""Long enough for a cloud to stop meanwhile."""
 
 
 def toy_like(name: str) -> ToyModel:
@@ -136,3 +139,29 @@ def test_nobody_anywhere() -> None:
     with pytest.raises(LinkError, match="nobody at 0"):
         asyncio.run(Alternates(made)())  # type: ignore[arg-type]
     assert asked == [0, 1]
+
+
+async def hangs_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A server that takes a connection, speaks WebSocket, and leaves."""
+    asked = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    key = next(line for line in asked if line.startswith("Sec-WebSocket-Key")).partition(": ")[2]
+    lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade"]
+    lines += [f"Sec-WebSocket-Accept: {accept_key(key)}", "", ""]
+    writer.write("\r\n".join(lines).encode())
+    await writer.drain()
+    writer.close()
+
+
+def test_an_address_that_answers_and_does_not_greet_is_passed_over() -> None:
+    async def run() -> Result:
+        cloud = Cloud(named_toy("toy-cloud"))
+        try:
+            server = await asyncio.start_server(hangs_up, "127.0.0.1", 0)
+            wrong = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            served = serving(cloud, ServeConfig(port=0))
+            async with server, served as right, Device(named_toy("toy-device"), cloud=f"{wrong},{right}") as device:
+                return await device.generate("the ")
+        finally:
+            cloud.close()
+
+    assert asyncio.run(run()).tokens > 0
