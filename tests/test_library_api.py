@@ -50,7 +50,7 @@ def test_the_mounted_application_is_where_the_page_says() -> None:
     exec(block, names)
 
     async def run() -> int:
-        server = uvicorn.Server(uvicorn.Config(names["app"], log_level="critical"))
+        server = uvicorn.Server(uvicorn.Config(names["app"], log_config=None, log_level="critical"))
         with listen(ServeConfig(port=0)) as listener:
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             try:

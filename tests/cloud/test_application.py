@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import subprocess
 import sys
 import urllib.request
@@ -30,7 +31,7 @@ from support.links import linked, request, toy_device
 @asynccontextmanager
 async def plain(cloud: Cloud, **options: object) -> AsyncIterator[str]:
     """The address of a cloud under plain uvicorn."""
-    server = uvicorn.Server(uvicorn.Config(cloud.app, log_level="critical", **options))
+    server = uvicorn.Server(uvicorn.Config(cloud.app, log_config=None, log_level="critical", **options))
     with listen(ServeConfig(port=0)) as listener:
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
@@ -187,3 +188,27 @@ def test_it_serves_itself() -> None:
                 assert (await device.generate(request(), connection)).tokens
 
     asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_a_cloud_leaves_the_logging_of_its_program_alone() -> None:
+    """uvicorn's own configuration closes all handlers that there are; some close their streams with them."""
+
+    class Closing(logging.Handler):
+        closed = False
+
+        def emit(self, record: logging.LogRecord) -> None:
+            """Nothing is kept."""
+
+        def close(self) -> None:
+            self.closed = True
+            super().close()
+
+    handler = Closing()
+
+    async def run() -> None:
+        with Cloud("toy-cloud") as cloud:
+            async with cloud.serving():
+                pass
+
+    asyncio.run(run())
+    assert not handler.closed

@@ -40,6 +40,7 @@ class DoorConfig(uvicorn.Config):
             ws_max_size=2 * min(SMALL_FRAME_BYTES, limits.frame_bytes),  # until it is ready
             ws_per_message_deflate=False,
             ws_ping_interval=None,  # a `Liveness` takes a frame that is partly here for a sign
+            log_config=None,  # its own would close every handler of the program that a cloud is part of
             log_level="warning",
             access_log=False,
             lifespan="off",
