@@ -132,7 +132,7 @@ def test_every_form_of_the_short_wait_is_there(found: Report) -> None:
     made, rows = page(found).render(), found.rows("nq", LINK)
     for name in WAITS:
         assert f"<td>{name}</td>" in made
-    assert rows[HALVING].debt.fall == "halving"
+    assert rows[HALVING].debt.timeout_decay == "halving"
     assert "debt&#x27;s growth" in made or "debt's growth" in made
 
 
