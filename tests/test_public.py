@@ -146,7 +146,8 @@ def test_generate_waits_for_its_answer() -> None:
     ("options", "sentence"),
     [
         ({"draft_lenth": 2}, "the method dssd has no option draft_lenth: it has draft_length, draft_precision, precision"),
-        ({"draft_length": "2"}, "an option of dssd does not fit: Expected `int`, got `str`"),
+        ({"draft_length": "two"}, "draft_length must be a whole number or auto, not 'two'"),
+        ({"draft_length": 2.5}, "an option of dssd does not fit: Expected `int`, got `float`"),
         ({"draft_length": 99}, "draft length must be 1 to 16, or 0 \\(auto\\), not 99"),
         (antiphon.Limits(), "the options of dssd are SplitOptions, not Limits"),
     ],
