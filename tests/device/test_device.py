@@ -14,7 +14,7 @@ from antiphon.cloud.server import address, listen, server_of
 from antiphon.cloud.service import Cloud
 from antiphon.config import Limits, ModelConfig, Request, SamplingParams, ServeConfig
 from antiphon.core.distributions import Logits
-from antiphon.device.answer import Piece, Result
+from antiphon.device.answer import Piece
 from antiphon.device.clouds import Clouds
 from antiphon.device.generate import Device
 from antiphon.device.stream import Stream
@@ -368,9 +368,14 @@ def test_every_link_is_closed_where_one_may_not_even_say_goodbye(refused: int) -
 
 
 def test_options_by_name_are_written_as_on_the_command_line() -> None:
-    async def run() -> Result:
+    """The same drafts as with the values themselves, and not those of other ones."""
+
+    async def run() -> list[int]:
         with Cloud("toy-cloud") as cloud:
             async with cloud.serving() as address, Device("toy-device", cloud=address) as device:
-                return await device.generate(Request("the ", options={"draft-length": "auto", "ahead": "2"}, max_tokens=8))
+                given = ({"draft-length": "2"}, {"draft_length": 2}, {"draft_length": 5})
+                asked = [Request("the ", "dssd", options=options, max_tokens=24, seed=1) for options in given]
+                return [(await device.generate(one)).answer.exchanged.drafted for one in asked]
 
-    assert asyncio.run(run()).tokens <= 8
+    written, valued, other = asyncio.run(run())
+    assert written == valued != other
