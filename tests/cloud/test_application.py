@@ -31,7 +31,9 @@ from support.links import linked, request, toy_device
 @asynccontextmanager
 async def plain(cloud: Cloud, **options: object) -> AsyncIterator[str]:
     """The address of a cloud under plain uvicorn."""
-    server = uvicorn.Server(uvicorn.Config(cloud.app, log_config=None, log_level="critical", **options))
+    server = uvicorn.Server(
+        uvicorn.Config(cloud.app, log_config=None, log_level="critical", timeout_graceful_shutdown=5, **options)
+    )
     with listen(ServeConfig(port=0)) as listener:
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
