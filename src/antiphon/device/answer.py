@@ -5,13 +5,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from antiphon.device.output.emission import Emission
+from antiphon.device.output.emission import Emission, Emissions
 from antiphon.device.output.text import TextStream, bytes_of
 from antiphon.methods.closed_forms import Bits, Work
-from antiphon.methods.effects import Consulted, Emit, Emitted, Exchanged, Finish, Kind
-from antiphon.methods.outcome import by_level, sets_of_siblings
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Finish, Kind
 from antiphon.retrieval.context import Looked
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Closed
@@ -31,10 +29,11 @@ class Piece:
     origin: Kind
 
 
-class Answer:
+class Answer(Emissions):
     """The tokens, text and times of one answer: of what is shown, so neither a stop string nor what lies behind it counts."""
 
     def __init__(self, common: CommonVocabulary, stop: Sequence[str], started: float) -> None:
+        super().__init__(started)
         self.numbers: list[int] = []
         self.written: list[int] = []
         """Its tokens with those of a stop string, up to the one that completes it."""
@@ -47,8 +46,6 @@ class Answer:
         self.resumed = 0
         """How often it went on after the link was lost."""
         self.exchanged = Exchanged()
-        self.started = started
-        self.emissions: list[Emission] = []
         self._common = common
         self._stream = TextStream(stop)
         self._last = Kind.LOCAL
@@ -137,51 +134,6 @@ class Answer:
     def committed(self) -> int:
         """Tokens that were committed and are shown."""
         return len(self.numbers)
-
-    @property
-    def kinds(self) -> Counter[Kind]:
-        """Where they came from."""
-        return Counter(kind for emission in self.emissions for kind in emission.kinds)
-
-    @property
-    def consulted(self) -> list[Consulted]:
-        """What steps of a mixture took, those of a stop string included."""
-        return [emission.consulted for emission in self.emissions if emission.consulted is not None]
-
-    @property
-    def decided(self) -> int:
-        """Tokens of a mixture that evidence decided."""
-        return sum(
-            emission.consulted is not None and emission.consulted.effort is not None
-            for emission in self.emissions
-            if emission.kinds
-        )
-
-    @property
-    def first_token_s(self) -> float:
-        """Seconds from the request to the first token. Raises IndexError if there is none."""
-        return self._times()[0] - self.started
-
-    @property
-    def seconds(self) -> float:
-        """Seconds from the request to the last token. Raises IndexError if there is none."""
-        return self._times()[-1] - self.started
-
-    def acceptance_by_depth(self) -> list[tuple[int, int]]:
-        """At the first, second, ... level of a round: how many drafts stood, and how many were tested."""
-        return by_level([emission.tested for emission in self.emissions])
-
-    def sets_of_siblings(self) -> tuple[int, int]:
-        """Of how many sets of siblings one stood, and how many were tested."""
-        return sets_of_siblings([emission.tested for emission in self.emissions])
-
-    def intervals(self) -> list[float]:
-        """Seconds between tokens that follow each other; those of one round arrive together, 0 apart."""
-        times = self._times()
-        return [after - before for before, after in pairwise(times)]
-
-    def _times(self) -> list[float]:
-        return [emission.time for emission in self.emissions for _ in emission.kinds]
 
 
 @dataclass(frozen=True, slots=True)
