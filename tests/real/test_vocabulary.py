@@ -206,3 +206,27 @@ def test_written_control_tokens_are_text_unless_asked_for(smollm2: Model, gemma3
         assert model.tokenize(written, special=True) == [token]
         assert token not in model.tokenize(written)
         assert model.vocabulary.join(spell(model, written.encode())) == written.encode()
+
+
+# --- spelled as the cloud does
+
+
+TEXT = (
+    'def mean(values: list[float]) -> float:\n    """Their mean."""\n    return sum(values) / len(values)\n\n'
+    "Janet’s ducks lay 16 eggs per day. She sells the remainder for $2.50 each, naïvely: how much does she make?\n"
+)
+
+
+def test_the_device_spells_as_the_cloud_would(smollm2: Model, gemma3: Model) -> None:
+    """From the order of its tokens alone: nearly all of Gemma's tokens, and of SmolLM2's those whose words are cut so too."""
+    for device, cloud, share in ((smollm2, gemma3, 0.98), (gemma3, smollm2, 0.9)):
+        common = common_vocabulary(device.vocabulary, cloud.vocabulary)
+        own, theirs = common.cloud_ids[common.spell(TEXT.encode())].tolist(), cloud.tokenize(TEXT)
+        places = [_places(cloud, tokens) for tokens in (own, theirs)]
+        assert len(places[0] & places[1]) >= share * len(theirs)
+
+
+def _places(model: Model, tokens: list[int]) -> set[tuple[int, int]]:
+    """Where tokens stand in the bytes that they spell."""
+    ends = np.cumsum([len(model.vocabulary.pieces[token]) for token in tokens]).tolist()
+    return set(zip([0, *ends], ends, strict=False))
