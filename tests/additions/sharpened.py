@@ -10,18 +10,18 @@ from antiphon.methods import closed_forms
 from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.speculative.chain import CHAIN_NEEDS
 from antiphon.methods.speculative.dsd import DsdCloud, DsdDevice
-from antiphon.methods.speculative.options import ChainOptions
+from antiphon.methods.speculative.options import DsdOptions
 from antiphon.options import option, require
 
 
 @dataclass(frozen=True, slots=True)
-class SharpenedOptions(ChainOptions):
+class SharpenedOptions(DsdOptions):
     """Options of `sharpened`. Raises UsageError for a value that does not fit."""
 
     heat: float = option(0.5, "Temperature of the drafts, on top of that of the answer.")
 
     def __post_init__(self) -> None:
-        ChainOptions.__post_init__(self)
+        DsdOptions.__post_init__(self)
         require(0.05 <= self.heat <= 20, f"heat must be between 0.05 and 20, not {self.heat}")
 
 

@@ -43,6 +43,11 @@ class Transcript:
         """True if this token ends the answer."""
         return number in self._ends
 
+    def until_end(self, numbers: Sequence[int]) -> list[int]:
+        """These tokens up to the first that ends the answer."""
+        ends = (place for place, number in enumerate(numbers, 1) if self.is_end(number))
+        return list(numbers[: next(ends, len(numbers))])
+
     def commit(self, number: int) -> None:
         """Add a token; the answer finishes at an end-of-sequence token (which is part of it) or at its longest."""
         if self.finish is not None:

@@ -21,7 +21,7 @@ from antiphon.methods.effects import Emitted, Exchanged, Kind
 from antiphon.methods.outcome import UNTESTED
 from antiphon.methods.speculative.chain import CHAIN_NEEDS, Begun, ChainDevice
 from antiphon.methods.speculative.dsd import DsdCloud
-from antiphon.methods.speculative.options import require_bits
+from antiphon.methods.speculative.options import Verification, require_bits
 from antiphon.options import option, require
 from antiphon.vocabulary import bits_for
 from antiphon.wire.packing import Reader, Writer
@@ -47,6 +47,11 @@ class UncertaintyOptions:
     def draft_length(self) -> int:
         """The same."""
         return 1
+
+    @property
+    def verification(self) -> Verification:
+        """Of one draft both ways are the same."""
+        return "token"
 
     def __post_init__(self) -> None:
         require_bits("draft precision", self.draft_precision, 16, 32)

@@ -259,7 +259,7 @@ class ChainCloud(Generic[Proposal]):
         if self.side.transcript.finish is not None:  # what the device owed was the last
             return
         targets = yield from self.side.verifier.score([draft.number for draft in drafts], self.quantise)
-        accepted = self._test(drafts, targets)
+        accepted = self.test(drafts, targets)
         writer = Writer()
         token = yield from self._next(writer, targets, drafts, accepted)
         self.commit([draft.number for draft in drafts[:accepted]] + ([] if token is None else [token]))
@@ -281,7 +281,8 @@ class ChainCloud(Generic[Proposal]):
         reader.finish()
         return drafts
 
-    def _test(self, drafts: Sequence[Proposal], targets: Targets) -> int:
+    def test(self, drafts: Sequence[Proposal], targets: Targets) -> int:
+        """How many of the drafts stand; none behind an end of sequence."""
         transcript = self.side.transcript
         for index, draft in enumerate(drafts):
             if not self.stands(targets.at(index), draft, transcript.place(index)):

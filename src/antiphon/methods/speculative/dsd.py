@@ -1,13 +1,15 @@
 """`dsd`: distributed speculative decoding (METHODS 2; TSLT's baseline, X-CoSD's "UL").
 
-Up: ids and the dense draft distributions over the common vocabulary. Down: one token; the cloud resamples.
+Up: ids and the dense draft distributions over the common vocabulary. Down: one token; the cloud resamples. As it knows the
+distributions whole, it can also test the drafts of a round together, as a block.
 """
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from antiphon.core.acceptance import residual
+from antiphon.core.block import judged
 from antiphon.core.chance import Place, Role
 from antiphon.core.distributions import Probs
 from antiphon.core.rounding import quantise_fixed
@@ -16,8 +18,18 @@ from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.speculative.chain import CHAIN_NEEDS, ChainCloud, ChainDevice, PrecisionOptions, Proposed
-from antiphon.methods.verifier import Target
+from antiphon.methods.speculative.options import DsdOptions, Verification
+from antiphon.methods.verifier import Target, Targets
 from antiphon.wire.packing import Reader, Writer
+
+
+class DenseOptions(PrecisionOptions, Protocol):
+    """What the options have of a method whose cloud knows the draft distributions."""
+
+    @property
+    def verification(self) -> Verification:
+        """How drafts are tested."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +56,32 @@ class DsdDevice(ChainDevice):
 class DsdCloud(ChainCloud[DenseProposed]):
     """Tests and resamples with whole distributions."""
 
-    def __init__(self, side: CloudSide, options: PrecisionOptions) -> None:
+    def __init__(self, side: CloudSide, options: DenseOptions) -> None:
         super().__init__(side, options)
         self._precision = options.draft_precision
+        self._as_block = options.verification == "block"
+        self._reached = 1.0  # of the target a correction is drawn from so much, less the draft distribution
 
     def unpack(self, reader: Reader, numbers: Sequence[int]) -> list[DenseProposed]:
         """One distribution a draft."""
         return [self._proposed(reader, number, f"draft {index + 1}") for index, number in enumerate(numbers)]
 
+    def test(self, drafts: Sequence[DenseProposed], targets: Targets) -> int:
+        """One after the other, or together."""
+        if not self._as_block:
+            return super().test(drafts, targets)
+        transcript, chance = self.side.transcript, self.side.chance
+        numbers = transcript.until_end([draft.number for draft in drafts])
+        block = judged(numbers, [draft.probs for draft in drafts[: len(numbers)]], lambda index: targets.at(index).probs)
+        accepted = block.accepted(lambda index: chance.at(transcript.place(index), Role.ACCEPT))
+        self._reached = block.reached[accepted]
+        return accepted
+
     def correct(self, writer: Writer, target: Target, draft: DenseProposed, place: Place) -> Generator[Any, Any, int]:
         """Draw from the residual and send the token."""
         yield from ()
-        token = self.side.chance.at(place, Role.RESAMPLE).categorical(residual(target.probs, draft.probs))
+        rest = residual(self._reached * target.probs, draft.probs)
+        token = self.side.chance.at(place, Role.RESAMPLE).categorical(rest)
         writer.number(token, self.side.common.target_bits)
         return token
 
@@ -73,6 +99,7 @@ DSD = Method(
     True,
     DsdDevice,
     DsdCloud,
+    options=DsdOptions,
     bits=accounting.dense_drafts,
     needs=CHAIN_NEEDS,
 )

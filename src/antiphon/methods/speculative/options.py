@@ -3,7 +3,7 @@
 import operator
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from antiphon.options import MethodOptions, option, require
 
@@ -17,6 +17,16 @@ AUTO_DRAFT_LENGTH = 6
 def draft_length_option(default: int) -> Any:
     """The field `draft_length` of a chain."""
     return option(default, f"Tokens drafted a round, 1 to {MAX_DRAFT_LENGTH}, or auto: as many as pay.", {"auto": 0})
+
+
+Verification: TypeAlias = Literal["token", "block"]
+"""How drafts are tested: each by itself, or all of a round together (METHODS 2, block verification)."""
+
+
+def require_verification(verification: str) -> None:
+    """Raise UsageError unless drafts can be tested so."""
+    known = get_args(Verification)
+    require(verification in known, f"verification must be {' or '.join(known)}, not {verification!r}")
 
 
 def require_bits(name: str, bits: int, *allowed: int) -> None:
@@ -54,7 +64,7 @@ class WithDraftLength:
 
 @dataclass(frozen=True, slots=True)
 class ChainOptions(WithDraftLength):
-    """Options of `dsd`, `gr` and `tr`. draft_length: 0 is auto. draft_precision: 16 or 32. Raises UsageError."""
+    """Options of `gr` and `tr`. draft_length: 0 is auto. draft_precision: 16 or 32. Raises UsageError."""
 
     draft_length: int = draft_length_option(3)
     draft_precision: int = option(16, "Bits of a draft probability on the wire: 16 or 32.")
@@ -62,6 +72,17 @@ class ChainOptions(WithDraftLength):
     def __post_init__(self) -> None:
         self.require_draft_length()
         require_bits("draft precision", self.draft_precision, 16, 32)
+
+
+@dataclass(frozen=True, slots=True)
+class DsdOptions(ChainOptions):
+    """Options of `dsd`. verification: see `Verification`."""
+
+    verification: Verification = option("token", "token: drafts are tested one by one; block: together, so more of them stand.")
+
+    def __post_init__(self) -> None:
+        ChainOptions.__post_init__(self)
+        require_verification(self.verification)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,15 @@ from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Exchanged
 from antiphon.methods.speculative.chain import CHAIN_NEEDS, ChainDevice
 from antiphon.methods.speculative.dsd import DenseProposed, DsdCloud
-from antiphon.methods.speculative.options import WithDraftLength, draft_length_option, require_bits
-from antiphon.options import option, require
+from antiphon.methods.speculative.options import (
+    DsdOptions,
+    Verification,
+    WithDraftLength,
+    draft_length_option,
+    require_bits,
+    require_verification,
+)
+from antiphon.options import option, option_of, require
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.packing import Reader, Writer
 from antiphon.wire.sparse import SparseCodec
@@ -69,10 +76,12 @@ class TsltOptions(SparseOptions, WithDraftLength):
     """Options of `tslt`."""
 
     draft_length: int = draft_length_option(3)
+    verification: Verification = option_of(DsdOptions, "verification")
 
     def __post_init__(self) -> None:
         SparseOptions.__post_init__(self)
         self.require_draft_length()
+        require_verification(self.verification)
 
 
 class Sparsifier:
