@@ -114,6 +114,7 @@ def _add_a_method(house: House) -> None:
         kind,
         "docs/protocol.md",
         ("| `draft_length` | `dsd`,", "| `draft_length` | `dsd`, `sharpened`,"),
+        ("| `verification` | `dsd`,", "| `verification` | `dsd`, `sharpened`,"),
         ("| `truncate` |", "| `heat` | `sharpened` | a float (without it 0.5): the cloud has no use for it |\n| `truncate` |"),
     )
     house.edit(kind, "docs/methods.md", ("\n### dssd", "\n### sharpened\n\n`dsd` with hotter or cooler drafts.\n\n### dssd"))

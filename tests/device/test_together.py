@@ -283,7 +283,7 @@ def test_every_method_has_its_options() -> None:
     assert {name: method.options.__name__ for name, method in WITHOUT_DOCUMENTS.items()} == {
         "cloud": "NoOptions",
         "device": "NoOptions",
-        "dsd": "ChainOptions",
+        "dsd": "DsdOptions",
         "dssd": "SplitOptions",
         "xcosd": "SplitOptions",
         "xcosd-e": "CandidateOptions",

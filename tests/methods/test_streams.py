@@ -35,13 +35,17 @@ FAULTY = 700
 """Answers that show most planted faults; those of candidates take twice as many."""
 FEW = {"truncate": "k=3"}
 TREE = {**FEW, "expansion": "2,2"}
+BLOCK = {"verification": "block"}
 PATIENT = {"debt_threshold": 1e6, "max_debt": 1e6}
 """Of concord: no step is decided without evidence."""
 MASSES = (0.4, 0.0)
 STREAMS = {
     "dsd": ("dsd", {}),
     "dsd-auto": ("dsd", {"draft_length": 0}),
+    "dsd-block": ("dsd", BLOCK),
+    "dsd-block-auto": ("dsd", {**BLOCK, "draft_length": 0}),
     "tslt": ("tslt", FEW),
+    "tslt-block": ("tslt", {**FEW, **BLOCK}),
     "tslt-tree": ("tslt-tree", TREE),
     "tslt-tree-with-replacement": ("tslt-tree", {**TREE, "replacement": True}),
     "dssd": ("dssd", {}),
@@ -196,10 +200,14 @@ def test_a_draw_beyond_the_tokens_of_a_round_is_never_made_again() -> None:
     assert len(set(places)) == len(places)
 
 
-@pytest.mark.parametrize("name", ["dsd", "tslt-tree", "dssd", "xcosd-e"])
-def test_a_round_that_is_cut_draws_the_same_again(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [*((name, {}) for name in ("dsd", "tslt-tree", "dssd", "xcosd-e")), ("dsd", BLOCK), ("tslt", BLOCK)],
+    ids=str,
+)
+def test_a_round_that_is_cut_draws_the_same_again(name: str, given: dict[str, object]) -> None:
     """Over a link that breaks under every other verdict the ends draw nothing that they would not draw anyway."""
-    options = WITHOUT_DOCUMENTS[name].options_from({"draft_length": 2, **CANDIDATES, **TREE})
+    options = WITHOUT_DOCUMENTS[name].options_from({"draft_length": 2, **CANDIDATES, **TREE, **given})
 
     def drawn(every: int) -> tuple[Numbers, list[Record]]:
         records = [Record(), Record()]
@@ -259,7 +267,10 @@ def faulty(device: Mapping[Role, Role] | None = None, cloud: Mapping[Role, Role]
     return lambda key: (Confused(PhiloxChance(key), device, races), Confused(PhiloxChance(key), cloud, races))
 
 
-LAWS = {name: {**STREAMS, **RACES}[name] for name in ("dsd", "tslt-tree", "dssd", "xcosd", "xcosd-e", "dragon", "concord")}
+LAWS = {
+    name: {**STREAMS, **RACES}[name]
+    for name in ("dsd", "dsd-block", "tslt-tree", "dssd", "xcosd", "xcosd-e", "dragon", "concord")
+}
 
 
 @pytest.mark.medium
@@ -288,6 +299,8 @@ def test_the_distribution_of_more_answers(name: str, given: dict[str, object]) -
 
 FAULTS = {
     "accepted by the draft's number": ("dsd", {}, faulty(cloud={Role.ACCEPT: Role.DRAFT}), pair),
+    "a block by the draft's number": ("dsd", BLOCK, faulty(cloud={Role.ACCEPT: Role.DRAFT}), pair),
+    "a block's residual by the test's": ("dsd", BLOCK, faulty(cloud={Role.RESAMPLE: Role.ACCEPT}), pair),
     "resampled by the test's": ("dsd", {}, faulty(cloud={Role.RESAMPLE: Role.ACCEPT}), pair),
     "resampled by the draft's": ("dsd", {}, faulty(cloud={Role.RESAMPLE: Role.DRAFT}), large_pair),
     "resampled on the device by the test's": ("dssd", {}, faulty(device={Role.RESAMPLE: Role.ACCEPT}), pair),
