@@ -150,12 +150,17 @@ class ServeConfig:
         _require(0 <= self.port <= 65535, f"port must be 0 (any free one) to 65535, not {self.port}")
 
 
+ON_LOSS, ON_RETURN = ("wait", "local", "fail"), ("verify", "keep")
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One answer to write: the prompt, the method, and when to stop.
 
     options: of the method's own dataclass, or a mapping of their names to values; None means the method's defaults. seed: None
-    means a fresh one.
+    means a fresh one. on_loss: what becomes of the answer while the link to the cloud is lost: it waits (`wait`), the device
+    goes on alone (`local`), or it ends with the error (`fail`). on_return: whether what was written alone is verified by the
+    cloud once it is back (`verify`), or kept as it is (`keep`).
     """
 
     prompt: str
@@ -166,6 +171,8 @@ class Request:
     stop: tuple[str, ...] = ()
     chat: bool = False
     seed: int | None = None
+    on_loss: str = "wait"
+    on_return: str = "verify"
 
     def __post_init__(self) -> None:
         if isinstance(self.stop, str):  # one stop string, and not each of its letters
@@ -179,6 +186,10 @@ class Request:
         _require(all(self.stop), "a stop string is empty: give at least one character")
         seed_fits = self.seed is None or 0 <= self.seed < 2**64
         _require(seed_fits, f"seed must be 0 to 2^64 - 1, not {self.seed}")
+        _require(self.on_loss in ON_LOSS, f"on_loss must be {' or '.join(ON_LOSS)}, not {self.on_loss!r}")
+        _require(self.on_return in ON_RETURN, f"on_return must be {' or '.join(ON_RETURN)}, not {self.on_return!r}")
+        kept = self.on_return == "keep"
+        _require(self.on_loss == "local" or not kept, "on_return keep is for what on_loss local writes: give both, or neither")
         _require(self.prompt.isascii() or _encodes(self.prompt), "the prompt is not valid Unicode text")
 
 

@@ -10,7 +10,7 @@ from antiphon.core.chance import Chance
 from antiphon.core.distributions import Logits
 from antiphon.methods.base import Method
 from antiphon.methods.drive import drive, serve
-from antiphon.methods.effects import Emit, Emitted, Half, ServingHalf, Step
+from antiphon.methods.effects import Emit, Emitted, Half, Provisional, ServingHalf, Step
 from antiphon.testing.distributions import Distribution, Pair
 from antiphon.testing.enumeration import output_distribution
 from antiphon.transport.frames import next_within
@@ -61,6 +61,9 @@ class _Host:
 
     async def emit(self, emit: Emit) -> None:
         self.emitted += emit.tokens
+
+    async def propose(self, provisional: Provisional) -> None:
+        """Nobody reads along."""
 
 
 def run_timed(device: Half, cloud: ServingHalf, times: Times) -> list[Emitted]:

@@ -40,6 +40,12 @@ MaxTokens = Annotated[int, typer.Option(help="Tokens of the answer at most.", ri
 Stops = Annotated[
     list[str] | None, typer.Option("--stop", metavar="TEXT", help="End before this text; repeatable.", rich_help_panel=ANSWER)
 ]
+OnLoss = Annotated[
+    str, typer.Option(metavar="WAY", help="A lost link: wait, go on here (local), or fail.", rich_help_panel=ENDS)
+]
+OnReturn = Annotated[
+    str, typer.Option(metavar="WAY", help="What was written here: verify it, or keep it.", rich_help_panel=ENDS)
+]
 LibraryKeyFile = Annotated[
     Path | None,
     typer.Option(

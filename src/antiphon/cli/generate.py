@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +19,8 @@ from antiphon.cli.arguments import (
     FrequencyPenalty,
     MaxTokens,
     MinP,
+    OnLoss,
+    OnReturn,
     PresencePenalty,
     RepetitionPenalty,
     Seed,
@@ -30,7 +31,7 @@ from antiphon.cli.arguments import (
     TopP,
 )
 from antiphon.cli.method_options import OptionTexts, method_options
-from antiphon.cli.screen import from_stdin, write
+from antiphon.cli.screen import from_stdin
 from antiphon.config import ModelConfig, Request, SamplingParams
 from antiphon.errors import UsageError
 
@@ -46,6 +47,8 @@ def generate(
     model: DeviceModel = None,
     context: Context = MODEL.context,
     threads: Threads = MODEL.threads,
+    on_loss: OnLoss = _REQUEST.on_loss,
+    on_return: OnReturn = _REQUEST.on_return,
     method: Annotated[str, typer.Option(help="See `antiphon methods`.", rich_help_panel=METHOD)] = _REQUEST.method,
     draft_length: DraftLength = None,
     option: OptionTexts = None,
@@ -69,7 +72,7 @@ def generate(
     sampling = SamplingParams(repetition_penalty, presence_penalty, frequency_penalty, (), temperature, top_k, top_p, min_p)
     options = method_options(_method(method), option, draft_length=draft_length)
     text = from_stdin("prompt") if prompt == "-" else prompt
-    request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed)
+    request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed, on_loss, on_return)
     device_config = None if model is None else ModelConfig(model, context, threads)
     figures = asyncio.run(_generate(request, cloud, device_config, check))
     typer.echo(_summary(figures), err=True)
@@ -87,21 +90,20 @@ def _method(name: str) -> "Method":
 
 
 async def _generate(request: Request, url: str | None, model: ModelConfig | None, checked: bool) -> dict[str, Any]:
-    from antiphon.device.answer import Piece
+    from antiphon.cli.answer_screen import answer_screen
     from antiphon.device.check import check, require_checkable
-    from antiphon.device.fitting import require_given
+    from antiphon.device.fitting import require_given, require_loss
     from antiphon.device.generate import Device
-
-    def show(pieces: Sequence[Piece]) -> None:
-        write("".join(piece.text for piece in pieces))
 
     if checked:
         require_checkable(request)
     method, clouds = _method(request.method), () if url is None else (url,)
     require_given(method, model=model, clouds=clouds, library=None)
+    require_loss(method, request)
     needed = model if method.drafts else None  # one that the method does not need takes time to load
     async with Device(needed, cloud=clouds) as device:
-        result = await device.generate(request, show=show)
+        with answer_screen(keeps=request.on_return == "keep") as screen:
+            result = await device.generate(request, show=screen.show)
         typer.echo()
         figures = result.as_json()
         if checked and method.cloud is not None:
@@ -122,6 +124,7 @@ def _summary(figures: dict[str, Any]) -> str:
         f"first after {1000 * figures['ttft_s']:.0f} ms" if figures["ttft_s"] is not None else "",
         f"{figures['tokens_per_round']:.2f} tokens a round" if figures["tokens_per_round"] else "",
         f"{figures['trips_per_round']:.2f} trips a round" if (figures["trips_per_round"] or 1) > 1 else "",
+        _alone(figures),
         f"{rate:.0%} of tested drafts accepted" if rate is not None else "",
         f"{figures['uplink_bits_per_token']:,.0f} bits up and {figures['downlink_bits_per_token']:,.0f} down a token"
         if figures["tokens"]
@@ -131,3 +134,11 @@ def _summary(figures: dict[str, Any]) -> str:
         f"seed {figures['seed']}",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _alone(figures: dict[str, Any]) -> str:
+    """What the device wrote while the link was lost; none of an answer that it was to write alone."""
+    written, revised, kept = figures["provisional"], figures["revised"], figures["kept"]
+    if written:
+        return f"{written} tokens were written without the cloud, and {revised} of them revised"
+    return f"{kept} tokens were written without the cloud" if kept else ""

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from antiphon.device.output.emission import Emission, Emissions
 from antiphon.device.output.text import TextStream, bytes_of
+from antiphon.device.output.unsettled import Unsettled
 from antiphon.methods.closed_forms import Bits, Work
-from antiphon.methods.effects import Emit, Emitted, Exchanged, Finish, Kind
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Finish, Kind, Provisional
 from antiphon.retrieval.context import Looked
 from antiphon.vocabulary import CommonVocabulary
 from antiphon.wire.messages import Closed
@@ -22,11 +23,14 @@ class Piece:
 
     tokens: ids of the model whose answer it is, the cloud's unless the device writes alone. Joined, the texts and the tokens of
     all pieces are those of the answer; either may be empty, for a token may bring no text yet, or its end nothing but text.
+    provisional: it is no part of the answer, but how the answer goes on for now, as the device alone would have it; each next
+    piece, of either kind, takes its place, and one without text shows that nothing is provisional any more.
     """
 
     text: str
     tokens: tuple[int, ...]
     origin: Kind
+    provisional: bool = False
 
 
 class Answer(Emissions):
@@ -46,6 +50,8 @@ class Answer(Emissions):
         self.resumed = 0
         """How often it went on after the link was lost."""
         self.exchanged = Exchanged()
+        self.unsettled = Unsettled()
+        """What follows it for now."""
         self._common = common
         self._stream = TextStream(stop)
         self._last = Kind.LOCAL
@@ -69,10 +75,20 @@ class Answer(Emissions):
         kinds = tuple(token.kind for token in emit.tokens)
         self.crossed.update(kinds)
         self.emissions.append(Emission(now, kinds, emit.exchanged.drafted, emit.tested, emit.consulted))
+        follows = self.unsettled.numbers != []
         pieces = [piece for token in emit.tokens for piece in self._take(token)]
         if self.stopped:
             self._trim()
-        return pieces
+            self.unsettled.show([])
+        # What is left of it comes again, for the pieces of what was settled took its place.
+        return [*pieces, self._glimpse()[0]] if follows else pieces
+
+    def propose(self, provisional: Provisional) -> tuple[list[Piece], bool]:
+        """Let these tokens follow for now; whether there is a stop string among them, so that more would not be shown."""
+        follows = self.unsettled.numbers != [] or provisional.numbers != ()
+        self.unsettled.show(provisional.numbers)
+        piece, stopped = self._glimpse()
+        return [piece] if follows else [], stopped
 
     def work(self) -> Work:
         """What the answer came to, for a method's closed form: with what came behind a stop string, for it crossed too."""
@@ -91,6 +107,7 @@ class Answer(Emissions):
     def _take(self, token: Emitted) -> list[Piece]:
         data = self._bytes(token.number)
         self.numbers.append(token.number)
+        self.unsettled.settle(token.number)
         self._begins.append(self._size)
         self._size += len(data)
         if not self.stopped:
@@ -111,6 +128,11 @@ class Answer(Emissions):
         size = bytes_of(text, self._unshown)
         self._shown, self._unshown = self._shown + size, self._unshown[size:]
         return text
+
+    def _glimpse(self) -> tuple[Piece, bool]:
+        numbers = self.unsettled.numbers
+        text, stopped = self._stream.glimpse(b"".join(map(self._bytes, numbers))) if numbers else ("", False)
+        return Piece(text, tuple(self._common.cloud_ids[numbers].tolist()), Kind.LOCAL, provisional=True), stopped
 
     @property
     def _begun(self) -> int:
@@ -199,6 +221,11 @@ class Result:
         return _share(*self.drafts)
 
     @property
+    def kept(self) -> int:
+        """Tokens that are the device's own though the method promises the cloud's: the link was lost, and they were kept."""
+        return self.answer.kinds[Kind.LOCAL] if self.promised else 0
+
+    @property
     def costs_known(self) -> bool:
         """Whether the cloud told what it all cost. It does at the end of a session, so not where one was lost."""
         opened = self.traffic.setup.frames > 0
@@ -224,6 +251,9 @@ class Result:
         return {
             "tokens": self.tokens,
             "resumed": self.answer.resumed,
+            "provisional": self.answer.unsettled.written,
+            "revised": self.answer.unsettled.revised,
+            "kept": self.kept,
             "rounds": rounds,
             "tokens_per_round": self.tokens / rounds if rounds else None,
             "trips_per_round": exchanged.trips / rounds if rounds else None,

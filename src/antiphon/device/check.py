@@ -103,6 +103,10 @@ def require_checkable(request: Request) -> None:
     method = find(request.method)
     if not method.exact:
         raise UsageError(f"--check compares with `cloud`, which {request.method} does not promise to equal: use an exact one")
+    if request.on_return == "keep":
+        raise UsageError(
+            "--check compares with `cloud`, which an answer that keeps what the device wrote is not: leave keep out"
+        )
     if request.sampling.temperature != 0 and not method.coupled:
         raise UsageError(f"--check compares tokens, which only --temperature 0 makes equal for {method.name}: or use coupled")
 

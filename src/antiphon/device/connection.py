@@ -51,7 +51,9 @@ class Connection:
         self.welcome: m.Welcome
         self.common: CommonVocabulary
         self.wire: WireSession
-        self._dial, self._model, self._worker, self._mend_seconds = dial, model, worker, mend_seconds
+        self._dial, self._model, self._worker = dial, model, worker
+        self.mend_seconds = mend_seconds
+        """How long it is looked for after a loss."""
         self._transport: Transport
         self._watch = watch
         self._now = asyncio.get_running_loop().time
@@ -101,7 +103,7 @@ class Connection:
             if self._failed is not failed and self._failed is not None:
                 raise self._failed  # or tried to, just now
             await self._leave()
-            log.warning("antiphon: %s; trying again for %g s", shown.line(str(lost)), self._mend_seconds)
+            log.warning("antiphon: %s; trying again for %g s", shown.line(str(lost)), self.mend_seconds)
             await self._establish_in_time(lost)
 
     async def open(self, opening: m.Open, inbox: Arriving | None = None, end: int = 0) -> DeviceSession:
@@ -181,7 +183,7 @@ class Connection:
     async def _establish_in_time(self, lost: LinkError) -> None:
         pause = FIRST_PAUSE_SECONDS
         try:
-            async with asyncio.timeout(self._mend_seconds or None) as limit:
+            async with asyncio.timeout(self.mend_seconds or None) as limit:
                 while True:
                     try:
                         return await self.establish()
@@ -194,7 +196,7 @@ class Connection:
                     # Soon at first, for most losses are moments; then seldom, for a cloud that starts again has enough to do.
                     pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         except TimeoutError as error:
-            self._failed = LinkError(f"{lost}, and it did not come back within {self._mend_seconds:g} s")
+            self._failed = LinkError(f"{lost}, and it did not come back within {self.mend_seconds:g} s")
             raise self._failed from error
 
     async def _greet(self) -> None:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from antiphon.config import Request
 from antiphon.device.connection import Connection
 from antiphon.errors import UsageError
-from antiphon.methods import require_no_baseline
-from antiphon.methods.base import Method
+from antiphon.methods import WITHOUT_DOCUMENTS, require_no_baseline
+from antiphon.methods.base import Method, OnLoss
 from antiphon.models.base import Model
 from antiphon.retrieval.index import Index
 
@@ -23,6 +24,18 @@ def require_given(method: Method, *, model: object, clouds: Sequence[str], libra
         require_clouds(method, clouds)
     if method.mixes and library is None:
         raise UsageError(f"the method {method.name} reads documents of the device: give --library FILE")
+
+
+def require_loss(method: Method, request: Request) -> None:
+    """Raise UsageError if a request wants of a lost link what its method cannot do."""
+    if request.on_loss == "wait":
+        return
+    if method.cloud is None or method.on_loss is not OnLoss.WAIT:
+        why = "asks no cloud" if method.cloud is None else "goes on without a cloud that is lost in any case"
+        raise UsageError(f"the method {method.name} {why}: leave on-loss out")
+    if request.on_loss == "local" and method.alone is None:
+        able = ", ".join(name for name, one in WITHOUT_DOCUMENTS.items() if one.alone is not None)
+        raise UsageError(f"the method {method.name} cannot write on alone: ask for on-loss wait or fail, or for one of {able}")
 
 
 def require_clouds(method: Method, clouds: Sequence[object]) -> None:

@@ -19,7 +19,7 @@ from antiphon.device.answer import Answer, Result
 from antiphon.device.clouds import Clouds
 from antiphon.device.connection import Connection
 from antiphon.device.disclosure_log import disclosure_log
-from antiphon.device.fitting import require_clouds, require_documents, require_fit, require_given
+from antiphon.device.fitting import require_clouds, require_documents, require_fit, require_given, require_loss
 from antiphon.device.room import Room
 from antiphon.device.runner import Host, Runner, Show, now
 from antiphon.device.sessions import Identity
@@ -160,6 +160,7 @@ class Device:
         request = Request(request) if isinstance(request, str) else request
         method = find(request.method, self.methods)
         request = _with_options(request, method)
+        require_loss(method, request)
         # Drawn once, here: a resumed answer, and `--check`, need the same one again.
         seed = secrets.randbits(64) if request.seed is None else request.seed
         connections = await self._connected(method, connection)

@@ -1,26 +1,28 @@
 """One answer under way with any number of clouds: with none, with one, or, where documents are mixed, with several.
 
 What a lost link means is the method's (`OnLoss`). An answer that cannot do without its cloud waits for it and goes on where it
-was, in a new session that begins with the tokens so far (docs/protocol.md, "Going on after a lost connection").
+was, in a new session that begins with the tokens so far (docs/protocol.md, "Going on after a lost connection"), or, if it was
+asked to, the device writes on alone meanwhile.
 
 `Runner` has the half run, `Host` carries out what it asks for.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TypeVar
 
 from antiphon.config import Request
 from antiphon.core.distributions import Logits
 from antiphon.device.answer import Answer, Piece
-from antiphon.device.connection import MEND_SECONDS, Connection
+from antiphon.device.connection import LONGEST_PAUSE_SECONDS, MEND_SECONDS, Connection
 from antiphon.device.sessions import IN_VAIN, ROOM_SECONDS, Identity, Sessions, require_same
 from antiphon.engine.worker import Worker
 from antiphon.errors import LinkError, RemoteError
-from antiphon.methods.base import DeviceSide, Method, OnLoss
+from antiphon.methods.base import Alone, DeviceSide, Method, OnLoss
 from antiphon.methods.drive import Links, drive
-from antiphon.methods.effects import Arrived, Emit, Finish, Half, Step
+from antiphon.methods.effects import Arrived, Emit, Finish, Half, Provisional, Step
 from antiphon.wire.messages import Closed, Message, Open
 from antiphon.wire.session import TrafficCounter
 
@@ -34,11 +36,17 @@ class _StopString(Exception):  # noqa: N818 - it is no error
     """A stop string came: the answer is over, whatever the method still plans."""
 
 
+class _AloneNoMore(Exception):  # noqa: N818 - it is no error
+    """A device that writes alone need not go on: the cloud is there again, or a stop string came."""
+
+
 class Host:
     """Carries out what a device half asks for: in the model's thread, its sessions with clouds, and the answer that grows."""
 
     sessions: Links
     """Those of the answer, or of the part of it since the last loss."""
+    back: "asyncio.Future[None] | None" = None
+    """While the device writes alone: done once the cloud is there again, or given up."""
 
     def __init__(self, worker: Worker, answer: Answer, show: Show) -> None:
         self._worker = worker
@@ -74,12 +82,32 @@ class Host:
         # By an exception and not a flag: the half is a generator, which ends wherever it is without a say in it.
         if self._answer.stopped:
             raise _StopString
+        self._require_alone()
+
+    async def propose(self, provisional: Provisional) -> None:
+        """Show what follows the answer for now."""
+        pieces, stopped = self._answer.propose(provisional)
+        if pieces:
+            self._show(pieces)
+        # The answer does not end at a stop string that a cloud has not seen, but nobody would read what comes behind it.
+        if self.back is not None and stopped:
+            raise _AloneNoMore
+        self._require_alone()
+
+    def _require_alone(self) -> None:
+        if self.back is not None and self.back.done():
+            raise _AloneNoMore
 
     def finish(self, finish: Finish) -> Finish:
         """Show what was held back. Why the answer ended: perhaps at a stop string that was found only now."""
         if pieces := self._answer.end():
             self._show(pieces)
         return Finish.STOP if self._answer.stopped else finish
+
+    def leave(self) -> None:
+        """Show what was held back of an answer that goes on no more; what is provisional stays where it was shown."""
+        if not self._answer.unsettled.numbers and (pieces := self._answer.end()):
+            self._show(pieces)
 
 
 class Runner:
@@ -93,11 +121,18 @@ class Runner:
         self.session = 0
         """The number of the last session with the one cloud; 0 if there is none, or if documents are mixed."""
         self._method, self._request, self._seed, self._side = method, request, seed, side
-        self._lost_at, self._in_vain = -1, 0
+        self._lost_at, self._in_vain, self._begun = -1, 0, False
         self._refused_since: float | None = None
 
     async def run(self, connections: Sequence[Connection], known: Sequence[Identity], host: Host) -> Finish:
         """Write it to its end. known: who the clouds were when the device looked at them."""
+        try:
+            return await self._run(connections, known, host)
+        except LinkError:
+            host.leave()
+            raise
+
+    async def _run(self, connections: Sequence[Connection], known: Sequence[Identity], host: Host) -> Finish:
         while True:
             # Before each attempt, the first one too, for it may have waited for room while another answer had a link made anew:
             # an answer that went on with another model would be neither's.
@@ -108,9 +143,8 @@ class Runner:
             except LinkError as lost:
                 if self._method.on_loss is not OnLoss.WAIT:
                     raise
-                if (finish := self._complete(host)) is not None:
+                if (finish := self._complete(host) or await self._after(lost, connections, host)) is not None:
                     return finish
-                await self._mend(connections, lost)
             except RemoteError as refusal:
                 await self._wait_for_room(refusal)
 
@@ -119,6 +153,7 @@ class Runner:
         sessions = host.sessions = Sessions(connections, self._opening, self._method)
         try:
             await sessions.open()
+            self._begun = True
             finish = await self._written(sessions, host)
             if not self._method.mixes:
                 self.closed = await sessions.closed()
@@ -150,8 +185,44 @@ class Runner:
         finish = self._side.transcript.finish
         return None if finish is None else host.finish(finish)
 
-    async def _mend(self, connections: Sequence[Connection], lost: LinkError) -> None:
-        """Connect anew. Raises the loss if it comes again and again at the same place."""
+    async def _after(self, lost: LinkError, connections: Sequence[Connection], host: Host) -> Finish | None:
+        """Go on after a loss as the request says: until the cloud is there again, or why the answer is over without it."""
+        # One that broke before the answer began is no loss of this answer: it is made anew as for any other.
+        if self._request.on_loss == "fail" and self._begun:
+            raise lost
+        self._require_progress(lost)
+        if self._request.on_loss == "local" and self._method.alone is not None:
+            return await self._alone(self._method.alone, connections[0], lost, host)
+        for connection in connections:
+            await connection.mend(lost)
+        return None
+
+    async def _alone(self, alone: Alone, connection: Connection, lost: LinkError, host: Host) -> Finish | None:
+        """Write on until the cloud is back. Why the answer is over, if all of it was written; else it is waited for."""
+        back = host.back = asyncio.ensure_future(_back(connection, lost))
+        try:
+            half = alone(self._side, self._request.options, keep=self._request.on_return == "keep")
+            with suppress(_AloneNoMore, _StopString):
+                await drive(half, host)
+            if (finish := self._complete(host)) is not None:
+                return finish
+            await asyncio.wait([back], timeout=connection.mend_seconds)
+            if not back.done():
+                raise LinkError(self._not_back(connection, lost))
+            await back
+            return None
+        finally:
+            host.back = None
+            back.cancel()
+            await asyncio.wait([back])
+
+    def _not_back(self, connection: Connection, lost: LinkError) -> str:
+        behind = len(self.answer.unsettled.numbers)
+        sentence = f"{lost}, and it did not come back within {connection.mend_seconds:g} s after the device had written alone"
+        return f"{sentence}: {self.answer.committed} tokens stand, and the {behind} behind them are not verified"
+
+    def _require_progress(self, lost: LinkError) -> None:
+        """Raise the loss if it comes again and again at the same place."""
         position = self._side.transcript.position
         # A loss is in vain if no token came since the one before: a link that breaks always at one frame must not be tried for
         # ever.
@@ -162,8 +233,6 @@ class Runner:
         self.answer.resumed += 1
         if self._in_vain >= IN_VAIN:
             raise lost
-        for connection in connections:
-            await connection.mend(lost)
 
     async def _wait_for_room(self, refusal: RemoteError) -> None:
         """A cloud may still keep room for the session that was lost; it notices in a while. Raises any other refusal."""
@@ -179,6 +248,15 @@ class Runner:
             first = sessions.now[0]
             self.prompt_tokens = self.prompt_tokens or first.prompt_tokens
             self.session = 0 if self._method.mixes else first.number
+
+
+async def _back(connection: Connection, lost: LinkError) -> None:
+    """Connect anew, and try for as long as somebody waits for it."""
+    while True:
+        try:
+            return await connection.mend(lost)
+        except LinkError:
+            await asyncio.sleep(LONGEST_PAUSE_SECONDS)
 
 
 async def run_half(half: Half, host: Host) -> Finish:

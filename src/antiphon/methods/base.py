@@ -153,6 +153,14 @@ class CloudHalf(Protocol):
         ...
 
 
+class Alone(Protocol):
+    """A device's half without a cloud."""
+
+    def __call__(self, side: DeviceSide, options: Any, *, keep: bool) -> Half:
+        """Write on behind what is committed. How the answer ends if all of it stands."""
+        ...
+
+
 class OnLoss(Enum):
     """What becomes of an answer when the link to a cloud is lost (METHODS 3, resuming; METHODS 4).
 
@@ -173,7 +181,8 @@ class Method:
     the device works alone. options: the dataclass of its options; its defaults are the method's. bits: the closed form of what
     crosses the link, if there is one. coupled: with the same seed it writes the very tokens of `cloud`, at any temperature.
     one_cloud: it mixes with one cloud only; others with any number. needs: what the cloud's half asks for; a cloud announces a
-    method where it has all of it. Unless said, `OVER_CHAINS`. on_loss: what a lost link means.
+    method where it has all of it. Unless said, `OVER_CHAINS`. on_loss: what a lost link means. alone: writes on while the link
+    is lost and nobody waits, until it is stopped; with `keep` what it writes is committed; None where the method cannot.
     """
 
     name: str
@@ -188,6 +197,7 @@ class Method:
     one_cloud: bool = False
     needs: frozenset[Need] = OVER_CHAINS
     on_loss: OnLoss = OnLoss.WAIT
+    alone: "Alone | None" = None
 
     @property
     def mixes(self) -> bool:

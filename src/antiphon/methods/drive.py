@@ -21,6 +21,7 @@ from antiphon.methods.effects import (
     Half,
     LinkHalf,
     Now,
+    Provisional,
     Receive,
     ReceiveAny,
     Send,
@@ -98,6 +99,10 @@ class Screen(Protocol):
         """Take committed tokens."""
         ...
 
+    def propose(self, provisional: Provisional) -> Awaitable[None]:
+        """Take what follows them for now."""
+        ...
+
 
 class DeviceHost(Links, Processor, Clock, Screen, Protocol):
     """What carries out a device half."""
@@ -148,6 +153,9 @@ async def drive(half: Half, host: DeviceHost) -> Finish:
                 effect = _resume(half, await host.receive_any(within))
             case Emit():
                 await host.emit(effect)
+                effect = _resume(half, None)
+            case Provisional():
+                await host.propose(effect)
                 effect = _resume(half, None)
     return effect
 

@@ -171,6 +171,16 @@ class Emit:
     exact: bool | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Provisional:
+    """How the answer goes on for now behind the committed tokens: written here alone, and to be settled by a cloud. No answer.
+
+    numbers: all of it, in place of what was shown so before; what is committed at its beginning then need not be shown anew.
+    """
+
+    numbers: tuple[int, ...]
+
+
 class Finish(StrEnum):
     """Why an answer ended: at an end-of-sequence token, at its longest, at a stop string, or on request."""
 
@@ -182,7 +192,7 @@ class Finish(StrEnum):
 
 LinkEffect: TypeAlias = Send | Receive
 ServingEffect: TypeAlias = Step | LinkEffect | Now
-Effect: TypeAlias = ServingEffect | ReceiveAny | Emit
+Effect: TypeAlias = ServingEffect | ReceiveAny | Emit | Provisional
 
 Half: TypeAlias = Generator[Effect, Any, Finish]
 """A half of a method under way. Those of a device may ask for everything."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from antiphon.core.distributions import Logits
 from antiphon.errors import LinkError
 from antiphon.methods.drive import drive, serve
-from antiphon.methods.effects import Arrived, Emit, Emitted, Finish, Half, ServingHalf, Step
+from antiphon.methods.effects import Arrived, Emit, Emitted, Finish, Half, Provisional, ServingHalf, Step
 from antiphon.wire.messages import Message
 
 Result = TypeVar("Result")
@@ -57,6 +57,9 @@ class _DeviceHost(_Host):
 
     async def emit(self, emit: Emit) -> None:
         self.emitted += emit.tokens
+
+    async def propose(self, provisional: Provisional) -> None:
+        """Nobody reads along."""
 
 
 class _CloudHost(_Host):

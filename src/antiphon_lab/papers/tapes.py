@@ -29,7 +29,6 @@ from antiphon.errors import AntiphonError, ProtocolError
 from antiphon.methods import ALL_METHODS
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import (
-    Effect,
     Emit,
     Emitted,
     Exchanged,
@@ -37,9 +36,11 @@ from antiphon.methods.effects import (
     Half,
     Kind,
     Now,
+    Provisional,
     Receive,
     ReceiveAny,
     Send,
+    ServingEffect,
     Step,
 )
 from antiphon.methods.outcome import Outcome
@@ -164,10 +165,11 @@ def _recorded(half: Half, reel: Reel) -> Half:
             answer, resume = None, partial(half.throw, error)
         else:
             resume = partial(half.send, answer)
-        reel.events.append(_event(effect, answer))
+        if not isinstance(effect, Provisional):  # shown, and of no weight for what follows
+            reel.events.append(_event(effect, answer))
 
 
-def _event(effect: Effect, answer: Any) -> Event:
+def _event(effect: ServingEffect | ReceiveAny | Emit, answer: Any) -> Event:
     match effect:
         case Step():
             return Pass(effect.keep, len(effect.tokens), effect.rows)

@@ -27,6 +27,13 @@ class TextStream:
         self._held = text[len(text) - keep :]
         return text[: len(text) - keep]
 
+    def glimpse(self, data: bytes) -> tuple[str, bool]:
+        """What `feed` would show of this, and whether a stop string would have come; nothing is fed."""
+        ahead = TextStream(self._stop)
+        ahead._decoder.setstate(self._decoder.getstate())
+        ahead._held, ahead.stopped = self._held, self.stopped
+        return ahead.feed(data), ahead.stopped
+
     def _held_back(self, text: str) -> int:
         sizes = (size for stop in self._stop for size in range(len(stop) - 1, 0, -1) if text.endswith(stop[:size]))
         return max(sizes, default=0)
