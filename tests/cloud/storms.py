@@ -26,6 +26,7 @@ from antiphon.models import load
 from antiphon.models.base import InUse, Model
 from antiphon.wire import messages as m
 from cloud.fuzzing import resident
+from support.frames import Passing
 from support.resources import require_nothing_kept
 
 
@@ -105,9 +106,9 @@ async def departures(url: str, size: int, count: int) -> Counter[str]:
     for number in range(count):
         socket = await greeted(url, size)
         await socket.send(frame(1, opening("cloud", 2)))
-        seen = 0
+        seen, down = 0, Passing()
         while seen < 2:
-            match m.decode(await socket.recv(decode=False)).message:
+            match down.read(await socket.recv(decode=False)).message:
                 case m.Tokens():
                     seen += 1
                 case m.Failure(code):
@@ -132,7 +133,8 @@ async def _busy(url: str, size: int) -> None:
     while True:
         async with await greeted(url, size) as socket:
             await socket.send(frame(1, opening("cloud", 1500)))
-            while not isinstance(m.decode(await socket.recv(decode=False)).message, m.Closed | m.Failure):
+            down = Passing()
+            while not isinstance(down.read(await socket.recv(decode=False)).message, m.Closed | m.Failure):
                 pass
 
 
@@ -161,14 +163,14 @@ async def _cut(url: str, size: int, chance: random.Random, told: Counter[str]) -
         writer.transport.abort()
         return
     async with asyncio.timeout(30):
-        socket = await greeted(url, size)
+        socket, down = await greeted(url, size), Passing()
         try:
             for session in range(1, chance.choice((2, 2, 4))):
                 await socket.send(
                     frame(session, opening(chance.choice(("cloud", "coupled", "dssd")), chance.choice((1, 2, 30))))
                 )
             for _ in range(chance.randrange(20)):
-                message = m.decode(await asyncio.wait_for(socket.recv(decode=False), 0.5)).message
+                message = down.read(await asyncio.wait_for(socket.recv(decode=False), 0.5)).message
                 told[type(message).__name__] += 1
                 if chance.random() < 0.1:
                     await socket.send(frame(1, m.Cancel()))

@@ -205,11 +205,11 @@ HELLO = m.encode(m.Envelope(0, m.Hello(m.VERSION, "test", "none", b"")))
         (bytes(200_001), "the frame has 200001 bytes; at most 200000 are accepted"),
         (
             m.encode(m.Envelope(0, m.Hello(99, "test", "none", b""))),
-            "this cloud speaks version 5 of the protocol, not 99: update Antiphon in the cloud",
+            "this cloud speaks version 6 of the protocol, not 99: update Antiphon in the cloud",
         ),
         (
             m.encode(m.Envelope(0, m.Hello(3, "test", "none", b""))),
-            "version 5 of the protocol, not 3: update Antiphon on the device",
+            "version 6 of the protocol, not 3: update Antiphon on the device",
         ),
         (m.encode(m.Envelope(0, m.CommonReady())), "CommonReady is out of turn: the connection is new"),
         (m.encode(m.Envelope(1, m.Cancel())), "Cancel is out of turn"),

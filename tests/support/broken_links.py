@@ -17,8 +17,9 @@ from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import Method
 from antiphon.models.base import Model
 from antiphon.models.toy import named_toy
-from antiphon.wire.messages import Envelope, Goodbye, decode, encode
+from antiphon.wire.messages import Envelope, Goodbye, encode
 from antiphon_lab.links.virtual_time import Cost, VirtualWorker, run_virtual
+from support.frames import Passing
 
 Result = TypeVar("Result")
 
@@ -55,6 +56,7 @@ class End:
         self.other: End
         self.mute = False
         """Whether sending fails although nothing else tells that the link is down."""
+        self.sent, self.read, self.delivered = Passing(), Passing(), Passing()
         self._closed = False
         self._network = network
         self._arrives = 0.0
@@ -62,7 +64,7 @@ class End:
 
     async def send(self, frame: bytes) -> None:
         """Hand over a frame."""
-        self._network.note(self, frame)
+        self._network.note(self, self.sent, frame)
         if self.mute or not self.up:
             self._in_vain += 1
             assert self._in_vain < PATIENCE, "an end sends for ever over a link that is down"
@@ -77,7 +79,7 @@ class End:
         if frame is None:
             self.inbox.put_nowait(None)
             raise LinkError("the other end closed the link")
-        self._network.note(self, frame)
+        self._network.note(self, self.read, frame)
         return frame
 
     async def close(self, reason: str = "") -> None:
@@ -141,10 +143,10 @@ class Network:
         self._serving.add(asyncio.create_task(CloudConnection(self.cloud(), cloud).serve()))
         return device
 
-    def note(self, end: End, frame: bytes) -> None:
+    def note(self, end: End, passing: Passing, frame: bytes) -> None:
         """The end has sent or read a frame."""
         if self._recording and any(end is device for device, _ in self._ends):
-            self.device_frames.append((decode(frame), len(frame)))
+            self.device_frames.append((passing.read(frame), len(frame)))
 
     @property
     def newest(self) -> tuple[End, End]:
@@ -161,7 +163,7 @@ class Network:
             return self.cut(sender)
         if self._recording:
             name = "device" if any(sender is device for device, _ in self._ends) else "cloud"
-            self.log.append((asyncio.get_running_loop().time(), name, decode(frame)))
+            self.log.append((asyncio.get_running_loop().time(), name, sender.delivered.read(frame)))
         receiver.inbox.put_nowait(frame)
         if (self._count, "after") in self._cuts:
             self.cut(sender)

@@ -36,6 +36,7 @@ from antiphon.wire import messages as m
 from antiphon_lab.links.emulated import emulate
 from antiphon_lab.links.notation import parse_link
 from antiphon_lab.links.virtual_time import VirtualWorker, run_virtual
+from support.frames import Passing
 
 Answer = TypeVar("Answer")
 
@@ -419,14 +420,15 @@ class Tap:
 
     def __init__(self, transport: Transport, frames: "list[Crossed]", act: "Callable[[Crossed], bool] | None" = None) -> None:
         self._transport, self._frames, self._act = transport, frames, act
+        self._up, self._down = Passing(), Passing()
 
     async def send(self, frame: bytes) -> None:
-        await self._pass(Crossed(frame, True))
+        await self._pass(Crossed(frame, True, self._up.read(frame)))
         await self._transport.send(frame)
 
     async def receive(self) -> bytes:
         frame = await self._transport.receive()
-        await self._pass(Crossed(frame, False))
+        await self._pass(Crossed(frame, False, self._down.read(frame)))
         return frame
 
     async def close(self, reason: str = "") -> None:
@@ -445,11 +447,12 @@ class Crossed:
 
     frame: bytes
     up: bool
+    envelope: m.Envelope
 
     @property
     def message(self) -> m.Message:
-        return m.decode(self.frame).message
+        return self.envelope.message
 
     @property
     def session(self) -> int:
-        return m.decode(self.frame).session
+        return self.envelope.session

@@ -1,7 +1,8 @@
 """Every message that crosses the link: a closed, tagged union with one typed decoder (docs/protocol.md).
 
-A frame is one `Envelope` in MessagePack: the session's number (0 is the connection itself) and a message. Payloads hold
-what a method sends, packed to the bit (`antiphon.wire.packing`); everything else of a frame counts as framing.
+A frame is one `Envelope` in MessagePack: the session's number (0 is the connection itself) and a message; four kinds have a
+shorter form (`antiphon.wire.lean`). Payloads hold what a method sends, packed to the bit (`antiphon.wire.packing`); everything
+else of a frame counts as framing.
 """
 
 from typing import Annotated, TypeAlias
@@ -12,7 +13,7 @@ from msgspec import Meta
 from antiphon.config import Limits, SamplingParams
 from antiphon.errors import ProtocolError, UsageError
 
-VERSION = 5
+VERSION = 6
 """The protocol's version; both ends must name the same one."""
 
 PART_BYTES = 2**18
@@ -303,7 +304,7 @@ Message: TypeAlias = (
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One frame: a message and the session that it belongs to."""
+    """A message and the session that it belongs to: one frame."""
 
     session: Annotated[int, Meta(ge=0, lt=2**31)]
     message: Message
@@ -314,12 +315,12 @@ _decoder = msgspec.msgpack.Decoder(Envelope)
 
 
 def encode(envelope: Envelope) -> bytes:
-    """The frame of an envelope."""
+    """The frame of an envelope, in full."""
     return _encoder.encode(envelope)
 
 
 def decode(frame: bytes) -> Envelope:
-    """The envelope in a frame. Raises ProtocolError if it is not one, whatever the bytes."""
+    """The envelope in a frame in full. Raises ProtocolError if it is not one, whatever the bytes."""
     try:
         return _decoder.decode(frame)
     # UsageError: dataclasses of the configuration check themselves while they are decoded. RecursionError: nested arrays of a

@@ -21,6 +21,8 @@ from enum import Enum
 from antiphon.config import Limits
 from antiphon.errors import ProtocolError
 from antiphon.wire import messages as m
+from antiphon.wire.lean import Frames
+from antiphon.wire.packets import packet_bytes, packets
 
 SMALL_FRAME_BYTES = 2**20 + 4096
 """The largest frame before a connection is ready: a map of common tokens."""
@@ -101,20 +103,37 @@ SESSION: dict[tuple[Life, Side, type], Life] = {
 
 @dataclass(slots=True)
 class Traffic:
-    """Bits that crossed in one direction: what methods sent, and what wrapped it."""
+    """Bits that crossed in one direction: what methods sent, and what wrapped it.
+
+    packets: those of TCP over TLS (`antiphon.wire.packets`). packet_bits: what TCP/IP and TLS add, no part of `bits`.
+    """
 
     frames: int = 0
     payload_bits: int = 0
     framing_bits: int = 0
+    packets: int = 0
+    packet_bits: int = 0
 
     @property
     def bits(self) -> int:
         """All of them."""
         return self.payload_bits + self.framing_bits
 
+    def count(self, size: int, payload_bits: int) -> None:
+        """Add a frame of `size` bytes, the transport's header included."""
+        self.frames += 1
+        self.payload_bits += payload_bits
+        self.framing_bits += 8 * size - payload_bits
+        self.packets += packets(size)
+        self.packet_bits += 8 * (packet_bytes(size) - size)
+
     def __add__(self, other: "Traffic") -> "Traffic":
         return Traffic(
-            self.frames + other.frames, self.payload_bits + other.payload_bits, self.framing_bits + other.framing_bits
+            self.frames + other.frames,
+            self.payload_bits + other.payload_bits,
+            self.framing_bits + other.framing_bits,
+            self.packets + other.packets,
+            self.packet_bits + other.packet_bits,
         )
 
 
@@ -157,6 +176,7 @@ class WireSession:
         self._deadline = now + limits.handshake_seconds
         self._lives: dict[int, Life] = {}
         self._newest = 0
+        self._frames = {sender: Frames() for sender in Side}
 
     @property
     def closed(self) -> bool:
@@ -165,10 +185,11 @@ class WireSession:
 
     def send(self, message: m.Message, session: int = 0) -> bytes:
         """The frame of a message of this end. Raises ProtocolError if the table does not allow it now."""
-        frame = m.encode(m.Envelope(session, message))
+        envelope = m.Envelope(session, message)
+        frame = self._frames[self.side].pack(envelope)
         self._check_size(frame)
         self._advance(self.side, session, message)
-        self._count(self.side, session, message, len(frame))
+        self._crossed(self.side, envelope, len(frame))
         return frame
 
     def receive(self, frame: bytes, now: float = 0.0) -> list[Received]:
@@ -177,10 +198,10 @@ class WireSession:
         # Only until then: a connection that is READY may be quiet for as long as its transport gives signs of life.
         if self.state is not State.READY and now > self._deadline:
             raise ProtocolError("the handshake took too long", "timeout")
-        envelope = m.decode(frame)
+        envelope = self._frames[self.side.other].unpack(frame)
         # The table comes before the message is acted on: a half is never given what it would have to refuse.
         stale = self._advance(self.side.other, envelope.session, envelope.message)
-        self._count(self.side.other, envelope.session, envelope.message, len(frame))
+        self._crossed(self.side.other, envelope, len(frame))
         return [] if stale else [Received(envelope.session, envelope.message, len(frame))]
 
     def life(self, session: int) -> Life:
@@ -222,6 +243,15 @@ class WireSession:
             self._lives[session] = after
         return before is Life.ENDED or (before is Life.CANCELLED and after is Life.CANCELLED)
 
+    def _crossed(self, sender: Side, envelope: m.Envelope, size: int) -> None:
+        """A frame was allowed: both ends count it, and go by it in what later frames leave out."""
+        self._count(sender, envelope.session, envelope.message, size)
+        if self.life(envelope.session) is not Life.ENDED:
+            self._frames[sender].crossed(envelope)
+            return
+        for frames in self._frames.values():
+            frames.forget(envelope.session)
+
     def _count(self, sender: Side, session: int, message: m.Message, size: int) -> None:
         if isinstance(message, m.Open):
             self.counters[session] = TrafficCounter()
@@ -231,10 +261,7 @@ class WireSession:
         direction = counter.up if sender is Side.DEVICE else counter.down
         # The prompt crosses with every method alike and would drown what they differ in.
         traffic = counter.setup if isinstance(message, m.Open | m.Opened) else direction
-        payload = m.payload_bits(message)
-        traffic.frames += 1
-        traffic.payload_bits += payload
-        traffic.framing_bits += 8 * (size + self._header(size, sender is Side.DEVICE)) - payload
+        traffic.count(size + self._header(size, sender is Side.DEVICE), m.payload_bits(message))
 
 
 def _name(message: m.Message) -> str:

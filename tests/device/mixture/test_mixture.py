@@ -220,10 +220,10 @@ def test_bits_are_those_of_the_frames(name: str) -> None:
     counter = answer(there, question(name)).result.traffic
     mine = [one for one in frames if one.session and not isinstance(one.message, m.Open | m.Opened)]
     for traffic, up in ((counter.up, True), (counter.down, False)):
-        crossed = [one.frame for one in mine if one.up == up]
+        crossed = [one for one in mine if one.up == up]
         assert traffic.frames == len(crossed)
-        assert traffic.bits == 8 * sum(len(frame) + header_bytes(len(frame), up) for frame in crossed)
-        assert traffic.payload_bits == sum(m.payload_bits(m.decode(frame).message) for frame in crossed)
+        assert traffic.bits == 8 * sum(len(one.frame) + header_bytes(len(one.frame), up) for one in crossed)
+        assert traffic.payload_bits == sum(m.payload_bits(one.message) for one in crossed)
 
 
 def test_costs_of_two_clouds_are_added_up() -> None:

@@ -17,7 +17,8 @@ def counted(ends: Ends, session: int) -> TrafficCounter:
 
 
 def size_on_the_wire(message: m.Message, session: int, side: Side) -> int:
-    size = len(m.encode(m.Envelope(session, message)))
+    lean = isinstance(message, m.Draft | m.Verdict | m.Tokens)
+    size = 3 + len(message.payload) if lean else len(m.encode(m.Envelope(session, message)))
     return 8 * (size + header(size, side is DEVICE))
 
 
