@@ -37,6 +37,9 @@ from antiphon.vocabulary import Vocabulary, common_vocabulary
 from antiphon.wire import messages as m
 from antiphon.wire import session
 from antiphon.wire.candidates import COUNT_BITS, Candidate, CandidateCodec
+from antiphon.wire.lean import KINDS as LEAN
+from antiphon.wire.lean import MAX_COUNT, MAX_ROUND, ROUNDS, SESSIONS, Frames
+from antiphon.wire.packets import PACKET_BYTES, PACKET_HEADER_BYTES, RECORD_BYTES, RECORD_HEADER_BYTES
 from antiphon.wire.packing import Writer
 from antiphon.wire.scores import COUNT_BITS as SCORES_COUNT_BITS
 from antiphon.wire.scores import ScoreCodec
@@ -238,6 +241,24 @@ def test_which_methods_mix() -> None:
     assert WITH_DOCUMENTS["crcg"].cloud is None
 
 
+def test_lean_frames() -> None:
+    words, table = section("Lean frames").replace("\n", " "), section("Lean frames")
+    assert re.findall(r"`(\w+)`", table.split("| bits | what |")[1].split("\n")[0]) == [kind.__name__ for kind in LEAN]
+    assert rows(table)[1][2:] == [str(place) for place in range(len(LEAN))]
+    assert sum(int(row[0]) for row in rows(table) if row[0].isdecimal()) == 24
+    assert f"count is at most {MAX_COUNT}," in words
+    assert f"less than {SESSIONS} below it" in words
+    assert f"less than {ROUNDS} above it" in words
+    assert f"A round above {number(MAX_ROUND)} " in words
+
+
+def test_what_packets_cost() -> None:
+    words = section("What is counted").replace("\n", " ")
+    assert f"{RECORD_HEADER_BYTES} bytes for each record of up to {RECORD_BYTES} (header 5, type 1, tag 16)" in words
+    assert f"{PACKET_HEADER_BYTES} for each packet of up to {PACKET_BYTES} (IPv4 20, TCP 20, timestamps 12)" in words
+    assert f"one packet, and {RECORD_HEADER_BYTES + PACKET_HEADER_BYTES} bytes more" in words
+
+
 def test_what_a_header_costs() -> None:
     assert "2 bytes, 2 more for a frame of 126 to 65535 bytes or 8 more beyond, and 4 more" in DOC.replace("\n", " ")
     assert [header_bytes(size, from_device=False) for size in (125, 126, 65535, 65536)] == [2, 4, 4, 10]
@@ -248,6 +269,7 @@ def examples() -> Iterator[bytes]:
     """The bytes of each example of the page, in their order, made by the code."""
     yield m.encode(m.Envelope(0, m.Hello(m.VERSION, "x/1", "", b"")))
     yield m.encode(m.Envelope(1, m.Cancel()))
+    yield from examples_of_lean_frames()
     yield payload([(1, 2), (2, 2)], [[0, 65535, 0], [16384, 16384, 32767]])
     yield payload([(4, 3), (1, 2), (2, 2), (32768, 16), (16384, 16)], [])
     yield payload([(4, 3)], [])
@@ -262,6 +284,20 @@ def examples() -> Iterator[bytes]:
     CandidateCodec(common_vocabulary(device, cloud), 16).write(writer, [Candidate(1, 512, True), Candidate(1, 512)])
     yield writer.finish()
     yield from examples_of_scores()
+
+
+def examples_of_lean_frames() -> Iterator[bytes]:
+    up, down = Frames(), Frames()
+    for frames in (up, down):
+        frames.crossed(m.Envelope(1, m.Cancel()))
+    yield up.pack(m.Envelope(1, m.Draft(0, 2, b"\xab\xcd")))
+    yield down.pack(m.Envelope(1, m.Verdict(0, 1, b"\x04")))
+    down.crossed(m.Envelope(1, m.Verdict(200, 0, b"")))
+    yield down.pack(m.Envelope(1, m.Verdict(258, 15, b"")))
+    yield down.pack(m.Envelope(1, m.Tokens(b"\x11\x22")))
+    yield up.pack(m.Envelope(1, m.Progress(7)))
+    down.crossed(m.Envelope(511, m.Opened(0)))
+    yield down.pack(m.Envelope(511, m.Verdict(1, 2, b"\x04")))
 
 
 def examples_of_scores() -> Iterator[bytes]:

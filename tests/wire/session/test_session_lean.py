@@ -35,16 +35,16 @@ class Talk:
     """Two ends whose frames take their time, with a few sessions at once, and rounds that rise by leaps."""
 
     def __init__(self) -> None:
-        self.ends = ready(Limits(sessions_per_connection=3))
+        self.ends = ready(Limits(sessions_per_connection=3)).walk(TO_LIFE[Life.RUNNING], session=1)
         self.on_the_way: dict[Side, deque[tuple[bytes, Received]]] = {side: deque() for side in Side}
         self.rounds: dict[tuple[int, type], int] = {}
-        self.sessions: list[int] = []
+        self.sessions = [1]
 
     def turn(self, kind: type | None, step: int, count: int, payload: bytes) -> None:
         if kind is None:
             self.deliver(list(Side)[step])
         elif kind is m.Open:
-            self.sessions.append(max(self.sessions, default=0) + step)
+            self.sessions.append(self.sessions[-1] + step)
             self.send(DEVICE, SAMPLES[m.Open], self.sessions[-1])
         else:
             for session in self.sessions[-2:]:
@@ -97,6 +97,14 @@ def test_a_long_answer_has_three_bytes_of_framing_throughout() -> None:
     for number in range(2000):
         assert len(ends.of[DEVICE].send(m.Draft(number, 2, b"abc"), 1)) == 6
         assert len(ends.of[CLOUD].send(m.Verdict(number, 1, b"de"), 1)) == 5
+
+
+def test_a_session_that_the_other_end_has_not_heard_of_changes_nothing() -> None:
+    ends = ready().walk(TO_LIFE[Life.RUNNING], session=1)
+    ends.of[DEVICE].send(SAMPLES[m.Open], 700)
+    verdict = ends.of[CLOUD].send(m.Verdict(0, 1, b""), 1)
+    assert verdict == b"\x22\x00\x01"
+    assert ends.of[DEVICE].receive(verdict) == [Received(1, m.Verdict(0, 1, b""))]
 
 
 @pytest.mark.parametrize("state", UNREADY)
