@@ -28,6 +28,7 @@ from antiphon.transport.websocket import header_bytes
 from antiphon.vocabulary import identity
 from antiphon.wire import messages as m
 from antiphon.wire.session import Side
+from support.frames import Passing
 from support.libraries import CANARY, OTHER, PRIVATE, PUBLIC, QUESTION, make_library, toy
 
 MODEL = ModelConfig("toy-cloud")
@@ -101,6 +102,11 @@ def test_every_byte_that_left_is_in_it(tmp_path: Path, method: str, temperature:
     result, lines, (heard,) = answered(tmp_path, tmp_path / "log", method, temperature=temperature, **ASKING)
     frames = [line for line in lines if "frame" in line]
     assert [bytes.fromhex(line["frame"]) for line in frames] == heard
+    passing = Passing()
+    read = [passing.read(bytes.fromhex(line["frame"])) for line in frames]
+    assert [(one.session, type(one.message).__name__) for one in read] == [
+        (one["session"], one["message"]["type"]) for one in frames
+    ]
     assert sum(line["bytes"] for line in frames if line["session"]) == sessions_bytes(result, 1)
     assert all(line["bytes"] == len(line["frame"]) // 2 + header_bytes(len(line["frame"]) // 2, True) for line in frames)
     sums = lines[-1]["summary"]
