@@ -231,8 +231,8 @@ class Fuzzer:
         return bytes(data[: chance.randrange(len(data) + 1)]) if chance.random() < 0.2 else bytes(data)
 
     def _renumbered(self, frame: bytes) -> bytes:
-        if frame[:1] < b"\x80":
-            return frame[:2] + bytes([self._chance.choice((1, 2, 2, 3, 255))]) + frame[3:]
+        if frame[:1] < b"\x80":  # it is of the newest session, whichever that is, unless it says another
+            return bytes([frame[0] | 1, frame[1], self._chance.choice((1, 2, 2, 3, 255))]) + frame[2:]
         found = msgspec.msgpack.decode(frame)
         found[0] = self._chance.choice((1, 2, 2, 3, 2**31 - 1))
         return msgspec.msgpack.encode(found)

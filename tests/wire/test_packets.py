@@ -31,7 +31,7 @@ def test_traffic_counts_them_frame_by_frame() -> None:
     for payload in (bytes(4), bytes(4), bytes(5000)):
         ends.say(DEVICE, m.Draft(0, 2, payload), 1)
     ends.say(CLOUD, m.Verdict(0, 2, bytes(3)), 1)
-    sizes = [3 + size + header(3 + size, True) for size in (4, 4, 5000)]
+    sizes = [2 + size + header(2 + size, True) for size in (4, 4, 5000)]
     traffic = ends.of[DEVICE].counters[1]
     assert (traffic.up.frames, traffic.up.packets, traffic.down.packets) == (3, 1 + 1 + 4, 1)
     assert traffic.up.packet_bits == 8 * sum(packet_bytes(size) - size for size in sizes)

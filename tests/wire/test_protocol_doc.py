@@ -38,7 +38,7 @@ from antiphon.wire import messages as m
 from antiphon.wire import session
 from antiphon.wire.candidates import COUNT_BITS, Candidate, CandidateCodec
 from antiphon.wire.lean import KINDS as LEAN
-from antiphon.wire.lean import MAX_COUNT, MAX_ROUND, ROUNDS, SESSIONS, Frames
+from antiphon.wire.lean import HEAD_BYTES, MAX_COUNT, MAX_ROUND, ROUNDS, SESSIONS, Frames
 from antiphon.wire.packets import PACKET_BYTES, PACKET_HEADER_BYTES, RECORD_BYTES, RECORD_HEADER_BYTES
 from antiphon.wire.packing import Writer
 from antiphon.wire.scores import COUNT_BITS as SCORES_COUNT_BITS
@@ -245,7 +245,7 @@ def test_lean_frames() -> None:
     words, table = section("Lean frames").replace("\n", " "), section("Lean frames")
     assert re.findall(r"`(\w+)`", table.split("| bits | what |")[1].split("\n")[0]) == [kind.__name__ for kind in LEAN]
     assert rows(table)[1][2:] == [str(place) for place in range(len(LEAN))]
-    assert sum(int(row[0]) for row in rows(table) if row[0].isdecimal()) == 24
+    assert sum(int(row[0]) for row in rows(table) if row[0].isdecimal()) == 8 * HEAD_BYTES
     assert f"count is at most {MAX_COUNT}," in words
     assert f"less than {SESSIONS} below it" in words
     assert f"less than {ROUNDS} above it" in words
@@ -296,8 +296,8 @@ def examples_of_lean_frames() -> Iterator[bytes]:
     yield down.pack(m.Envelope(1, m.Verdict(258, 15, b"")))
     yield down.pack(m.Envelope(1, m.Tokens(b"\x11\x22")))
     yield up.pack(m.Envelope(1, m.Progress(7)))
-    down.crossed(m.Envelope(511, m.Opened(0)))
-    yield down.pack(m.Envelope(511, m.Verdict(1, 2, b"\x04")))
+    down.crossed(m.Envelope(301, m.Opened(0)))
+    yield down.pack(m.Envelope(300, m.Verdict(1, 2, b"\x04")))
 
 
 def examples_of_scores() -> Iterator[bytes]:

@@ -59,7 +59,7 @@ def test_the_largest_frame_once_ready() -> None:
     for size, fits in [(5000, True), (5001, False)]:
         ends = ready(limits).walk(TO_LIFE[Life.RUNNING], session=1)
         message = m.Tokens(bytes(size - HEAD_BYTES))
-        frame = b"\x40\x00\x01" + message.payload
+        frame = b"\x40\x00" + message.payload
         if fits:
             assert ends.say(CLOUD, message, 1) == [Received(1, message)]
         else:

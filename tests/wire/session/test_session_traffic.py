@@ -1,6 +1,7 @@
 """Every session counts its own bits honestly."""
 
 from antiphon.wire import messages as m
+from antiphon.wire.lean import HEAD_BYTES
 from antiphon.wire.session import (
     Life,
     Side,
@@ -18,7 +19,7 @@ def counted(ends: Ends, session: int) -> TrafficCounter:
 
 def size_on_the_wire(message: m.Message, session: int, side: Side) -> int:
     lean = isinstance(message, m.Draft | m.Verdict | m.Tokens)
-    size = 3 + len(message.payload) if lean else len(m.encode(m.Envelope(session, message)))
+    size = HEAD_BYTES + len(message.payload) if lean else len(m.encode(m.Envelope(session, message)))
     return 8 * (size + header(size, side is DEVICE))
 
 
