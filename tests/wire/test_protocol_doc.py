@@ -37,8 +37,8 @@ from antiphon.vocabulary import Vocabulary, common_vocabulary
 from antiphon.wire import messages as m
 from antiphon.wire import session
 from antiphon.wire.candidates import COUNT_BITS, Candidate, CandidateCodec
-from antiphon.wire.lean import KINDS as LEAN
 from antiphon.wire.lean import HEAD_BYTES, MAX_COUNT, MAX_ROUND, ROUNDS, SESSIONS, Frames
+from antiphon.wire.lean import KINDS as LEAN
 from antiphon.wire.packets import PACKET_BYTES, PACKET_HEADER_BYTES, RECORD_BYTES, RECORD_HEADER_BYTES
 from antiphon.wire.packing import Writer
 from antiphon.wire.scores import COUNT_BITS as SCORES_COUNT_BITS
