@@ -13,7 +13,7 @@ from antiphon.methods.drive import drive, serve
 from antiphon.methods.effects import Emit, Emitted, Half, Provisional, ServingHalf, Step
 from antiphon.testing.distributions import Distribution, Pair
 from antiphon.testing.enumeration import output_distribution
-from antiphon.transport.frames import next_within
+from antiphon.transport.frames import Inbox, next_within
 from antiphon.wire.messages import Message
 from antiphon_lab.links.virtual_time import run_virtual
 
@@ -34,7 +34,7 @@ class _Host:
     """One half's model and its end of the link."""
 
     def __init__(self, first: float, further: float, way: float) -> None:
-        self.inbox: asyncio.Queue[Message] = asyncio.Queue()
+        self.inbox: Inbox[Message] = Inbox(4096, 2**20)
         self.other: _Host
         self.emitted: list[Emitted] = []
         self._costs, self._way, self._charged, self._arrives = (first, further), way, 0.0, 0.0
@@ -51,13 +51,16 @@ class _Host:
 
     async def send(self, message: Message, to: int = 0) -> None:
         self._arrives = max(self._arrives + 1e-9, self.now() + self._way)
-        asyncio.get_running_loop().call_at(self._arrives, self.other.inbox.put_nowait, message)
+        asyncio.get_running_loop().call_at(self._arrives, self.other.inbox.offer, message, 0)
 
     async def receive(self, within: float | None) -> Message | None:
         return await next_within(self.inbox, within)
 
     def now(self) -> float:
         return asyncio.get_running_loop().time()
+
+    def came(self) -> float:
+        return self.inbox.came
 
     async def emit(self, emit: Emit) -> None:
         self.emitted += emit.tokens

@@ -12,6 +12,7 @@ from antiphon.cloud.service import Cloud, failure_code
 from antiphon.cloud.session import SessionHost
 from antiphon.cloud.told import told
 from antiphon.config import Timeouts
+from antiphon.core.pass_costs import PassCosts
 from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, LinkError, ProtocolError
 from antiphon.methods.drive import serve
@@ -172,6 +173,11 @@ class CloudConnection:
     def worker(self) -> Worker:
         """The model's thread."""
         return self._cloud.worker
+
+    @property
+    def costs(self) -> PassCosts:
+        """What the model's passes cost."""
+        return self._cloud.costs
 
     async def send(self, message: m.Message, session: int = 0) -> None:
         """Send a message of this end."""

@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 
 from antiphon.config import Limits, ServeConfig
 from antiphon.core.chance import PhiloxChance, answer_key
+from antiphon.core.pass_costs import PassCosts
 from antiphon.engine.worker import Worker
 from antiphon.errors import AntiphonError, CapacityError, ModelError, UsageError
 from antiphon.methods import PROBES, find, offered
@@ -64,7 +65,9 @@ class Cloud:
         methods: Mapping[str, Method] | None = None,
         worker: Worker | None = None,
         library: AnyLibrary | None = None,
+        patience: float = 0.0,
     ) -> None:
+        """patience: seconds that a device must let it wait for drafts, at least, where it would write on without."""
         offers = {**(offered() if methods is None else methods), **PROBES}
         with ExitStack() as opened:
             self.model = model_of(model)
@@ -74,6 +77,9 @@ class Cloud:
         self.limits = limits or Limits()
         self.methods = {name: method for name, method in offers.items() if self._serves(method)}
         self.worker = worker or Worker()
+        self.costs = PassCosts()
+        """Of its model's passes, as they were measured."""
+        self._patience = patience
         self._reserved = self._reserved_bytes = 0
         self._answering: set[Answering] = set()
         self._commons: OrderedDict[bytes, CommonVocabulary] = OrderedDict()
@@ -162,7 +168,7 @@ class Cloud:
                 verifier = Verifier(opened, prompt, common, opening.sampling, opening.committed)
                 transcript = Transcript(common.ends, opening.max_tokens, opening.committed)
                 chance = PhiloxChance(answer_key(opening.seed, opening.prompt, chat=opening.chat))
-                side = CloudSide(common, transcript, chance, verifier, spare=drafts, recorded=recorded)
+                side = CloudSide(common, transcript, chance, verifier, None, drafts, recorded, self.costs, self._patience)
                 if looked is not None:
                     side.mixing = _mixing(looked, opening)
                 assert method.cloud is not None  # only such methods are offered

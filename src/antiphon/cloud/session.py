@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from antiphon.cloud.records import Record, is_recorded
 from antiphon.cloud.service import Answering
 from antiphon.core.distributions import Logits
+from antiphon.core.pass_costs import PassCosts
 from antiphon.engine.worker import Worker
 from antiphon.errors import ProtocolError
 from antiphon.methods.effects import Step
@@ -32,6 +33,11 @@ class Carrier(Protocol):
     @property
     def worker(self) -> Worker:
         """The model's thread."""
+        ...
+
+    @property
+    def costs(self) -> PassCosts:
+        """What its passes cost."""
         ...
 
     async def send(self, message: m.Message, session: int = 0) -> None:
@@ -110,7 +116,9 @@ class SessionHost:
     def _counted(self, step: Step, forward: Callable[[], Computed]) -> Computed:
         width = len(step.tokens)
         logits, seconds = self._connection.worker.timed(forward, width, step.keep + width)
-        self.passes += step.rows > 0
+        if step.rows > 0:
+            self.passes += 1
+            self._connection.costs.observe(width, seconds)
         self.compute_ms += 1000 * seconds
         if logits is not None and self.answering is not None and is_recorded(self.answering.method):
             self.record.add(step)
@@ -130,6 +138,10 @@ class SessionHost:
         if message is None and within is None:
             raise ProtocolError(f"the device was silent for {seconds:g} s, so its session is over", "timeout")
         return message
+
+    def came(self) -> float:
+        """When the message that was received last had arrived."""
+        return self._inbox.came
 
     def now(self) -> float:
         """The time in seconds."""

@@ -32,8 +32,7 @@ from antiphon.methods.base import DeviceMixing, DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafter
 from antiphon.methods.effects import Finish
 from antiphon.methods.mixture.context_budget import fitted, together
-from antiphon.methods.speculative.coupled import MAX_AHEAD
-from antiphon.methods.speculative.options import MAX_TREE_NODES
+from antiphon.methods.speculative.options import MAX_AHEAD, MAX_TREE_NODES
 from antiphon.models.base import Model
 from antiphon.models.catalog import AnyModel, model_of
 from antiphon.models.chat import prompt_ids

@@ -21,7 +21,7 @@ from antiphon.device.sessions import IN_VAIN, ROOM_SECONDS, Identity, Sessions, 
 from antiphon.engine.worker import Worker
 from antiphon.errors import LinkError, RemoteError
 from antiphon.methods.base import Alone, DeviceSide, Method, OnLoss
-from antiphon.methods.drive import Links, drive
+from antiphon.methods.drive import drive
 from antiphon.methods.effects import Arrived, Emit, Finish, Half, Provisional, Step
 from antiphon.wire.messages import Closed, Message, Open
 from antiphon.wire.session import TrafficCounter
@@ -43,7 +43,7 @@ class _AloneNoMore(Exception):  # noqa: N818 - it is no error
 class Host:
     """Carries out what a device half asks for: in the model's thread, its sessions with clouds, and the answer that grows."""
 
-    sessions: Links
+    sessions: Sessions
     """Those of the answer, or of the part of it since the last loss."""
     back: "asyncio.Future[None] | None" = None
     """While the device writes alone: done once the cloud is there again, or given up."""
@@ -75,6 +75,10 @@ class Host:
     def now(self) -> float:
         """The time in seconds."""
         return now()
+
+    def came(self) -> float:
+        """When the message that was received last had arrived."""
+        return self.sessions.inbox.came
 
     async def emit(self, emit: Emit) -> None:
         """Add to the answer, and show it."""

@@ -6,8 +6,9 @@ from enum import Enum
 from typing import Any, Protocol
 
 from antiphon.core.chance import Chance, Place
+from antiphon.core.pass_costs import PassCosts
 from antiphon.methods.closed_forms import ClosedForm
-from antiphon.methods.drafter import Drafter
+from antiphon.methods.drafter import Drafter, Guess
 from antiphon.methods.effects import Finish, Half, ServingHalf, Step
 from antiphon.methods.speculative.draft_length import Lengths
 from antiphon.methods.speculative.options import ChainOptions
@@ -93,11 +94,13 @@ class Memory:
     round: what was drawn for the round under way, of the method's own kind; None between rounds. It is done again with that:
     whether a link breaks can hang on what the round brings, so dividing a round anew would change the distribution. lengths:
     the rule of how far to draft. learned: what else the method has learned, of its own kind; as it was when the round began.
+    line: drafts of a coupled method that no verdict has settled.
     """
 
     round: Any = None
     lengths: Lengths | None = None
     learned: Any = None
+    line: list[Guess] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -117,7 +120,8 @@ class CloudSide:
     """What a cloud half works with.
 
     spare: cells for drafts beyond those of the longest answer; None: as many as it takes. recorded: the passes of earlier
-    answers of this connection, by session.
+    answers of this connection, by session. costs: of the model's passes. least_patience: seconds that the cloud asks to wait
+    for drafts, at least.
     """
 
     common: CommonVocabulary
@@ -127,6 +131,8 @@ class CloudSide:
     mixing: "CloudMixing | None" = None
     spare: int | None = None
     recorded: Mapping[int, Sequence[Step]] = field(default_factory=dict)
+    costs: PassCosts = field(default_factory=PassCosts)
+    least_patience: float = 0.0
 
     def has_room_for(self, drafts: int) -> bool:
         """Whether so many drafts can be read at once behind the transcript."""

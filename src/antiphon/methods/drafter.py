@@ -49,6 +49,14 @@ class Drafted:
         return entropy(self.logits)
 
 
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What is kept of a draft that waits for its verdict: its wire number, and the entropy of its logits in nats."""
+
+    number: int
+    entropy: float
+
+
 class Drafter:
     """Drafts for one answer (METHODS 1: restricted to the common vocabulary, renormalised)."""
 
@@ -72,7 +80,7 @@ class Drafter:
         self._sampling = replace(self._sampling, temperature=max(temperature, self._sampling.temperature))
 
     def draft(
-        self, drafts: Sequence[Drafted], position: int, chance: Chance, quantise: Quantise
+        self, drafts: Sequence[Drafted | Guess], position: int, chance: Chance, quantise: Quantise
     ) -> Generator[Step, Logits, Drafted | None]:
         """Draw the token after the committed ones, `position` of them, and after `drafts`, from its own decoded distribution.
 

@@ -15,6 +15,7 @@ from antiphon.core.distributions import Logits
 from antiphon.errors import AntiphonError
 from antiphon.methods.effects import (
     Arrived,
+    Came,
     Effect,
     Emit,
     Finish,
@@ -91,6 +92,10 @@ class Clock(Protocol):
         """The time in seconds."""
         ...
 
+    def came(self) -> float:
+        """When the message that was received last had arrived."""
+        ...
+
 
 class Screen(Protocol):
     """Shows the answer."""
@@ -131,6 +136,8 @@ async def serve(half: ServingHalf, host: CloudHost) -> Finish:
                 effect = await _preemptible(half, effect, host)
             case Now():
                 effect = _resume(half, host.now())
+            case Came():
+                effect = _resume(half, host.came())
             case _:
                 effect = await _linked(half, effect, host)
     return effect
@@ -145,6 +152,8 @@ async def drive(half: Half, host: DeviceHost) -> Finish:
                 effect = await host.compute(partial(_through_steps, half, effect, host))
             case Now():
                 effect = _resume(half, host.now())
+            case Came():
+                effect = _resume(half, host.came())
             case Send(message, to):
                 effect = await _answered(half, host.send(message, to))
             case Receive(within):

@@ -98,6 +98,11 @@ class Now:
     """What time is it? The answer is in seconds, since any beginning; only differences mean something."""
 
 
+@dataclass(frozen=True, slots=True)
+class Came:
+    """When did the message that was received last arrive? It may have waited to be read. The answer is as that of `Now`."""
+
+
 class Kind(StrEnum):
     """Where a committed token came from.
 
@@ -191,7 +196,7 @@ class Finish(StrEnum):
 
 
 LinkEffect: TypeAlias = Send | Receive
-ServingEffect: TypeAlias = Step | LinkEffect | Now
+ServingEffect: TypeAlias = Step | LinkEffect | Now | Came
 Effect: TypeAlias = ServingEffect | ReceiveAny | Emit | Provisional
 
 Half: TypeAlias = Generator[Effect, Any, Finish]

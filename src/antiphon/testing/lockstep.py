@@ -43,6 +43,9 @@ class _Host:
     def now(self) -> float:
         return 0.0
 
+    def came(self) -> float:
+        return 0.0
+
 
 class _DeviceHost(_Host):
     """Has the one cloud, and keeps what is shown."""

@@ -65,6 +65,9 @@ class Inbox(asyncio.Queue[Item]):
 
     def __init__(self, most: int, most_bytes: int) -> None:
         super().__init__()
+        self.came = 0.0
+        """When the last item that was read had arrived, by the loop's clock."""
+        self._times: deque[float] = deque()
         self._most, self._most_bytes = most, most_bytes
         self._sizes: deque[int] = deque()
         self._bytes = self._size = 0
@@ -94,12 +97,14 @@ class Inbox(asyncio.Queue[Item]):
 
     def _put(self, item: Item) -> None:
         self._sizes.append(self._size)
+        self._times.append(asyncio.get_running_loop().time())
         self._bytes += self._size
         self._size = 0
         super()._put(item)
 
     def _get(self) -> Item:
         self._bytes -= self._sizes.popleft()
+        self.came = self._times.popleft()
         self._read.set()
         return super()._get()
 

@@ -29,6 +29,7 @@ from antiphon.errors import AntiphonError, ProtocolError
 from antiphon.methods import ALL_METHODS
 from antiphon.methods.base import CloudSide, DeviceSide, Method
 from antiphon.methods.effects import (
+    Came,
     Emit,
     Emitted,
     Exchanged,
@@ -177,7 +178,7 @@ def _event(effect: ServingEffect | ReceiveAny | Emit, answer: Any) -> Event:
             return _sent(message)
         case Receive(within):
             return Waited(within, answer is not None)
-        case Now():
+        case Now() | Came():
             return Looked()
         case Emit(tokens, exchanged, _, tested):
             figures = tuple(getattr(exchanged, name) for name in Exchanged.__slots__)

@@ -10,7 +10,7 @@ from antiphon.config import SamplingParams
 from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits
 from antiphon.methods import WITHOUT_DOCUMENTS
-from antiphon.methods.effects import Effect, Half, Now, Receive, Send, Step
+from antiphon.methods.effects import Came, Effect, Half, Now, Receive, Send, Step
 from antiphon.models.toy import ToyModel
 from antiphon.options import NoOptions
 from antiphon.testing.distributions import SHARED, Pair
@@ -59,7 +59,7 @@ class Running:
                 self._outbox.append(message)
             case Receive(within) if self._inbox and not (within is not None and late):
                 answer = self._inbox.popleft()
-            case Now():
+            case Now() | Came():
                 answer = self._time = self._time + 1.0
         try:
             self._effect = self._half.send(answer)

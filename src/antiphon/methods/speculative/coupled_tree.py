@@ -12,8 +12,8 @@ from antiphon.core.distributions import Probs
 from antiphon.core.tree import TokenTree
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import DeviceSide, Method
-from antiphon.methods.speculative.coupled import Racing, RacingStream
 from antiphon.methods.speculative.options import WithTree, expansion_option
+from antiphon.methods.speculative.stream.racing import Racing, RacingStream
 from antiphon.methods.speculative.token_tree import TreeCloud, TreeDevice
 from antiphon.methods.verifier import Target
 from antiphon.models.needs import Need

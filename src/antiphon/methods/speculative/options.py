@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
+from antiphon.core.stream import AUTO, LOCKSTEP, OBJECTIVES
 from antiphon.options import MethodOptions, option, require
 
 MAX_DRAFT_LENGTH = 16
@@ -72,6 +73,74 @@ class ChainOptions(WithDraftLength):
     def __post_init__(self) -> None:
         self.require_draft_length()
         require_bits("draft precision", self.draft_precision, 16, 32)
+
+
+MAX_AHEAD = 32
+"""Drafts that may be on their way unasked, at most."""
+
+AHEAD_IN_LOCKSTEP = 3
+"""Drafts made while a verdict is waited for, unless said."""
+
+LONGEST_PATIENCE = 60_000.0
+"""Milliseconds; what is longer is lockstep."""
+
+
+def patience_option() -> Any:
+    """The field `patience` of a coupled method."""
+    words = {"auto": AUTO, "lockstep": LOCKSTEP}
+    return option(AUTO, "Milliseconds that the cloud waits for drafts, auto: as pays, or lockstep: without end.", words)
+
+
+def objective_option() -> Any:
+    """The field `objective` of a coupled method."""
+    return option("speed", "What is saved besides time: nothing (speed), the cloud's passes, data, or the device's battery.")
+
+
+class InStream:
+    """What the options of a coupled method have besides their fields: how its ends keep step (METHODS 3, *Stream*)."""
+
+    __slots__ = ()
+    patience: float
+    objective: str
+
+    @property
+    def lockstep(self) -> bool:
+        """Whether the cloud waits for drafts without end."""
+        return self.patience == LOCKSTEP
+
+    @property
+    def seconds(self) -> float:
+        """The cloud's patience in seconds, or AUTO."""
+        return AUTO if self.patience == AUTO else self.patience / 1000
+
+    def require_patience(self) -> None:
+        """Raise UsageError if it is none."""
+        known = self.patience in (AUTO, LOCKSTEP) or 0 <= self.patience <= LONGEST_PATIENCE
+        sentence = f"patience must be 0 to {LONGEST_PATIENCE:.0f} milliseconds, auto or lockstep, not {self.patience}"
+        require(known, sentence)
+        require(self.objective in OBJECTIVES, f"objective must be one of {', '.join(OBJECTIVES)}, not {self.objective!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class CoupledOptions(WithDraftLength, InStream):
+    """Options of `coupled`. draft_length: of a pass; 0 is auto. ahead: drafts made besides, -1 is auto. Raises UsageError."""
+
+    draft_length: int = draft_length_option(0)
+    ahead: int = option(-1, f"Drafts made while the cloud's word is on its way, 0 to {MAX_AHEAD}, or auto.", {"auto": -1})
+    patience: float = patience_option()
+    objective: Literal["speed", "cloud", "data", "battery"] = objective_option()
+
+    def __post_init__(self) -> None:
+        self.require_draft_length()
+        require(-1 <= self.ahead <= MAX_AHEAD, f"ahead must be 0 to {MAX_AHEAD} drafts, or -1 (auto), not {self.ahead}")
+        self.require_patience()
+
+    @property
+    def most_ahead(self) -> int:
+        """Drafts made while the cloud's word is on its way, at most."""
+        if self.ahead >= 0:
+            return self.ahead
+        return AHEAD_IN_LOCKSTEP if self.lockstep else MAX_AHEAD
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""What coupled methods share where neither end waits for the other (METHODS 3, *Stream*)."""

@@ -1,0 +1,169 @@
+"""The cloud's half of `coupled`: tests what has come, and goes on (METHODS 3, *Stream*).
+
+Drafts come in lines. One goes on as long as the verdicts' tokens are its own; then the device begins another one, whose first
+draft follows all the verdicts that it knows: `Draft.round` is how many those are, the line's *epoch*. The cloud knows where
+each epoch began, and compares what comes late with what it has committed since. `Verdict.round` is how many messages it had
+heard before the pass.
+"""
+
+from collections import deque
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from antiphon.core.rounding import exactly
+from antiphon.core.stream import RUN_AHEAD
+from antiphon.errors import ProtocolError
+from antiphon.methods.base import CloudSide, Transcript
+from antiphon.methods.effects import Came, Now, Receive, Send, ServingHalf
+from antiphon.methods.speculative.options import CoupledOptions
+from antiphon.methods.speculative.stream.patience import Lockstep, Pacing, Streaming
+from antiphon.methods.verifier import Targets
+from antiphon.wire.messages import Draft, Message, Progress, Verdict
+from antiphon.wire.packing import Reader, Writer
+
+
+class Pending:
+    """Drafts of the newest line that have come and are not settled."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.epoch = 0
+        self.queue: deque[int] = deque()
+        """Those from the transcript's end on."""
+        self.next = transcript.position
+        """The position of the line's next draft."""
+        self._transcript = transcript
+        self._stands = True  # whether the line is still one with what was committed
+
+    def begin(self, epoch: int, position: int) -> None:
+        """Another line: the newest epoch knows the most verdicts, and of an older one nothing is worth testing any more."""
+        self.epoch, self.next, self._stands = epoch, position, True
+        self.queue.clear()
+
+    def add(self, number: int) -> None:
+        """A draft of the line."""
+        numbers = self._transcript.numbers
+        if self._stands and self.next < len(numbers):
+            # Too late to be tested, and not to be compared: if it is what was committed, what comes behind it may still be of
+            # use.
+            self._stands = numbers[self.next] == number
+        elif self._stands:
+            self.queue.append(number)
+        self.next += 1
+
+    def commit(self, number: int) -> None:
+        """Go past a committed token."""
+        self._stands = self._stands and (not self.queue or self.queue.popleft() == number)
+        if not self._stands:
+            self.queue.clear()
+
+
+class CoupledCloud:
+    """Runs the races over the targets, on whatever drafts have come."""
+
+    def __init__(self, side: CloudSide, options: CoupledOptions) -> None:
+        self.side = side
+        self._most = options.max_drafts
+        self._pacing = _pacing(side, options)
+        self._run_ahead = None if options.lockstep else RUN_AHEAD
+        self._pending = Pending(side.transcript)
+        self._begins = [side.transcript.position]  # where a line begins that knows so many verdicts
+        self._sent_at: list[float] = []  # when each verdict was sent
+        self._known = side.transcript.position  # of the answer, as far as the device is known to have it
+        self._heard = 0  # messages
+
+    def run(self) -> ServingHalf:
+        """Test what has come, answer, and go on."""
+        yield from self.side.verifier.prefill()
+        while (finish := self.side.transcript.finish) is None:
+            yield from self._gather()
+            yield from self._answer()
+            self._sent_at.append((yield Now()))
+        return finish
+
+    def _gather(self) -> Generator[Any, Any, None]:
+        """Take what has come, and wait for more where that pays."""
+        while (message := (yield Receive(self._within((yield Now()))))) is not None:
+            self._take(message, (yield Came()))
+
+    def _within(self, now: float) -> float | None:
+        if self._run_ahead is not None and self.side.transcript.position - self._known >= self._run_ahead:
+            return None
+        return self._pacing.within(len(self._pending.queue), self._sent_at[-1] if self._sent_at else now, now)
+
+    def _take(self, message: Message, now: float) -> None:
+        self._heard += 1
+        match message:
+            case Draft():
+                self._take_drafts(message, now)
+            case Progress(step):
+                self._take_progress(step)
+            case _:
+                raise ProtocolError(f"{type(message).__name__} came where drafts were due", "out-of-turn")
+
+    def _take_progress(self, step: int) -> None:
+        if not self._known <= step <= self.side.transcript.position:
+            raise ProtocolError(f"the answer has {self.side.transcript.position} tokens, not {step}", "out-of-range")
+        self._known = step
+
+    def _take_drafts(self, message: Draft, now: float) -> None:
+        """Add drafts to the line, or begin another one."""
+        epoch, pending = message.round, self._pending
+        if not pending.epoch <= epoch < len(self._begins):
+            raise ProtocolError(f"drafts of epoch {epoch} came in epoch {pending.epoch}", "out-of-turn")
+        begins = epoch > pending.epoch
+        if begins:
+            pending.begin(epoch, self._begins[epoch])
+            self._known = max(self._known, self._begins[epoch])
+        for number in self._numbers(message):
+            pending.add(number)
+        answers = self._sent_at[epoch - 1] if begins else None
+        self._pacing.heard(message.count, now, answers, current=epoch == len(self._begins) - 1)
+
+    def _numbers(self, message: Draft) -> list[int]:
+        reader, common, transcript = Reader(message.payload), self.side.common, self.side.transcript
+        room = transcript.position + transcript.remaining - 1 - self._pending.next
+        if message.count > room:
+            raise ProtocolError(f"at most {room} drafts fit here, but {message.count} came", "out-of-range")
+        numbers = [
+            reader.number(common.common_bits, common.size, f"the id of draft {index + 1}") for index in range(message.count)
+        ]
+        reader.finish()
+        return numbers
+
+    def _answer(self) -> Generator[Any, Any, None]:
+        """One pass: commit the winners as far as the drafts agree, and the first that is not drafted."""
+        transcript, verifier, writer, queue = self.side.transcript, self.side.verifier, Writer(), self._pending.queue
+        heard, there = self._heard, min(len(queue), self._most, transcript.remaining - 1)
+        drafts = list(queue)[: self._pacing.take(there)]
+        winners = self._winners((yield from verifier.score(drafts, exactly)), drafts)
+        # The last winner is the cloud's own token, unless the drafts agree with it too: then it ends the answer.
+        accepted = len(winners) if len(winners) <= len(drafts) and winners[-1] == drafts[len(winners) - 1] else len(winners) - 1
+        # Also of drafts that were not taken: whether they stand is told by the tokens.
+        stood = next((at for at, pair in enumerate(zip(winners, queue, strict=False)) if pair[0] != pair[1]), None)
+        both = min(len(winners), len(queue))
+        self._pacing.tested(both if stood is None else stood, stood is not None)
+        for number in winners:
+            transcript.commit(number)
+            self._pending.commit(number)
+        verifier.commit(winners)
+        # A line that knows this verdict begins here.
+        self._begins.append(transcript.position)
+        for number in winners[accepted:]:
+            writer.number(number, self.side.common.target_bits)
+        yield Send(Verdict(heard, accepted, writer.finish()))
+
+    def _winners(self, targets: Targets, drafts: Sequence[int]) -> list[int]:
+        winners: list[int] = []
+        for index in range(len(drafts) + 1):
+            race = self.side.chance.race(self.side.transcript.position + index, self.side.common.cloud_ids)
+            winners.append(targets.at(index).winner(race))
+            # Rows behind a draft that is not the winner are scores of another text.
+            if self.side.transcript.is_end(winners[-1]) or winners[: index + 1] != [*drafts[: index + 1]]:
+                break
+        return winners
+
+
+def _pacing(side: CloudSide, options: CoupledOptions) -> Pacing:
+    if options.lockstep:
+        return Lockstep()
+    return Streaming(options.seconds, side.least_patience, options.objective, side.costs, options.max_drafts)

@@ -1,0 +1,146 @@
+"""The device's half of `coupled` in a stream: drafts all the time from the newest token that it knows (METHODS 3, *Stream*).
+
+It looks for verdicts between any two of its passes, so what is shown waits for one draft at most. Drafts wait for one another
+as long as that does not make them late. Where none is of use it stops, and reads what the cloud writes.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+from antiphon.core.rounding import exactly
+from antiphon.core.stream import RUN_AHEAD
+from antiphon.errors import ProtocolError
+from antiphon.methods.base import DeviceSide
+from antiphon.methods.drafter import Drafter, Guess
+from antiphon.methods.effects import Came, Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
+from antiphon.methods.outcome import Outcome
+from antiphon.methods.speculative.options import CoupledOptions
+from antiphon.methods.speculative.stream.pace import Pace
+from antiphon.methods.speculative.stream.racing import Racing
+from antiphon.wire.messages import Draft, Message, Progress, Verdict
+from antiphon.wire.packing import Reader, Writer
+
+TOLD_EVERY = RUN_AHEAD // 4
+"""Tokens after which the cloud is told how far the answer is known."""
+
+
+class StreamDevice:
+    """Drafts the winners of the races, and commits what the verdicts say."""
+
+    def __init__(self, side: DeviceSide, options: CoupledOptions) -> None:
+        if side.drafter is None:
+            raise ValueError("this method drafts, so it needs a model on the device")
+        self.side = side
+        self.drafter: Drafter = side.drafter
+        self._chance = Racing(side.chance, side.common)
+        self._line = side.memory.line  # drafts that no verdict has settled
+        self._sent_in: list[int] = []  # the messages in which those were sent that are on their way, by number
+        self._epoch = self._verdicts = 0
+        self._most, self._longest = options.max_drafts, options.max_drafts + options.most_ahead
+        self.pace: Pace = side.memory.learned or Pace(options, self._most)
+        side.memory.learned = self.pace
+        self.pace.resume()
+        self._told = side.transcript.position  # what the cloud knows that is known here
+        self._drafted = 0  # drafts sent since the last verdict
+        self._said_idle = False
+
+    def run(self) -> Half:
+        """Draft, and commit what the verdicts say."""
+        if self.drafter.exhausted:
+            self.drafter.tell()
+        while (finish := self.side.transcript.finish) is None:
+            drafts = self._may_extend() and self.pace.pays(self._line, (yield Now()))
+            if not drafts:
+                yield from self._rest()
+            message = yield Receive(0.0 if drafts else None)
+            if message is not None:
+                yield self._settle(message, (yield Came()))
+            elif (yield from self._extend()) and self.pace.must_leave(len(self._line), (yield Now())):
+                yield self._send((yield Now()))
+        return finish
+
+    def _rest(self) -> Generator[Any, Any, None]:
+        """Before it waits: send what is left, say that nothing comes, or how far the answer is known."""
+        now = yield Now()
+        behind = self.side.transcript.position - self._told >= TOLD_EVERY
+        if len(self._sent_in) < len(self._line):
+            yield self._send(now)
+        elif not self._line and not self._said_idle:
+            self._said_idle = True
+            yield self._send(now)
+        elif behind:
+            self._told = self.side.transcript.position
+            self.pace.trip.leave(now)
+            yield Send(Progress(self._told))
+
+    def _may_extend(self) -> bool:
+        transcript, line = self.side.transcript, self._line
+        ended = bool(line) and transcript.is_end(line[-1].number)
+        room = min(self._longest, transcript.remaining - 1)
+        return len(line) < room and not ended and not self.drafter.exhausted
+
+    def _extend(self) -> Generator[Any, Any, bool]:
+        """Make one draft; False where there can be no more."""
+        started = yield Now()
+        draft = yield from self.drafter.draft(self._line, self.side.transcript.position, self._chance, exactly)
+        if draft is None:
+            self.drafter.tell()
+            return False
+        self._line.append(Guess(draft.number, draft.entropy))
+        self.pace.drafting.observe((yield Now()) - started)
+        return True
+
+    def _send(self, now: float) -> Send:
+        writer, rest = Writer(), self._line[len(self._sent_in) :]
+        if not self._sent_in:
+            # With nothing on its way a line can be sent under a new epoch at no cost, and the cloud forgets the old one.
+            self._epoch, self._told = self._verdicts, self.side.transcript.position
+        for guess in rest:
+            writer.number(guess.number, self.side.common.common_bits)
+        self._drafted += len(rest)
+        self._said_idle = not rest
+        self.pace.trip.leave(now)
+        self._sent_in += [self.pace.trip.sent] * len(rest)
+        return Send(Draft(self._epoch, len(rest), writer.finish()))
+
+    def _settle(self, message: Message, now: float) -> Emit:
+        """Commit a verdict's tokens, and keep what stands of the line."""
+        verdict = expect(message, Verdict)
+        numbers = self._numbers(verdict)
+        line, sent_in = self._line, self._sent_in
+        stood = next((at for at, number in enumerate(numbers) if at >= len(line) or line[at].number != number), len(numbers))
+        fell, known = stood < min(len(numbers), len(line)), stood < len(sent_in)
+        self.pace.trip.arrive(verdict.round, now)
+        self.pace.tested(line[:stood], line[stood] if fell else None)
+        # One that stands, and was there before the pass, was left out of it.
+        left = verdict.accepted < min(stood, self._most) and sent_in[verdict.accepted : stood] < [verdict.round + 1]
+        self.pace.came(verdict.accepted, int(left))
+        self._verdicts += 1
+        self._line[:] = [] if fell else line[len(numbers) :]
+        self._sent_in = [] if fell else sent_in[len(numbers) :]
+        return self._committed(numbers, verdict.accepted, stood, fell=fell and known)
+
+    def _committed(self, numbers: list[int], accepted: int, stood: int, *, fell: bool) -> Emit:
+        """A draft that came too late for the pass, and stands, is the cloud's token none the less."""
+        own = Kind.CORRECTION if fell else Kind.BONUS if accepted else Kind.STREAMED
+        kinds = [Kind.ACCEPTED] * accepted + [own] * (len(numbers) - accepted)
+        for number in numbers:
+            self.side.transcript.commit(number)
+        self.drafter.commit(numbers)
+        exchanged, self._drafted = Exchanged(drafted=self._drafted), 0
+        tokens = tuple(Emitted(number, kind) for number, kind in zip(numbers, kinds, strict=True))
+        return Emit(tokens, exchanged, tested=Outcome.in_chain(stood, fell=fell))
+
+    def _numbers(self, verdict: Verdict) -> list[int]:
+        """The tokens that a verdict commits: drafts, and one of the cloud's unless the last of them ends the answer."""
+        accepted, reader, common = verdict.accepted, Reader(verdict.payload), self.side.common
+        if accepted > (sent := len(self._sent_in)):
+            raise ProtocolError(f"{accepted} drafts were accepted, but only {sent} were sent", "out-of-range")
+        if not self.pace.trip.heard <= verdict.round <= self.pace.trip.sent:
+            sentence = f"a verdict on {verdict.round} messages came behind one on {self.pace.trip.heard}"
+            raise ProtocolError(f"{sentence}, and {self.pace.trip.sent} were sent", "out-of-turn")
+        numbers = [guess.number for guess in self._line[:accepted]]
+        if not (numbers and self.side.transcript.is_end(numbers[-1])):
+            numbers.append(reader.number(common.target_bits, common.target_size, "the token after the accepted ones"))
+        reader.finish()
+        return numbers

@@ -1,0 +1,72 @@
+"""What a device has learned of a stream, and how far it should draft (METHODS 3, *Stream*)."""
+
+from collections.abc import Sequence
+
+from antiphon.core.draft_length import Acceptance
+from antiphon.core.stream import OBJECTIVES, Mean, Ratio, Trip, View, choose
+from antiphon.methods.drafter import Guess
+from antiphon.methods.speculative.options import InStream
+
+LOOK_AGAIN = 32
+"""Verdicts without a draft after which a line is begun to learn whether drafts are of use now."""
+
+
+class Pace:
+    """Says whether the next draft is of use, and when drafts must leave.
+
+    A draft is of use if it stands, and comes before the cloud has gone past its place, and is taken by a pass.
+    """
+
+    def __init__(self, options: InStream, most: int) -> None:
+        self.trip = Trip()
+        self.acceptance = Acceptance()
+        self.drafting = Mean()
+        """Seconds of a draft."""
+        self._objective, self._most = OBJECTIVES[options.objective], most
+        self._patience = options.seconds
+        self._taken = Ratio(4.0, 4.0, 0.95)  # of the drafts that stood and were there in time
+        self._idle = 0  # verdicts since the last draft
+
+    def resume(self) -> None:
+        """A new session: nothing is known of its link."""
+        self.trip = Trip()
+
+    def tested(self, stood: Sequence[Guess], next: Guess | None) -> None:
+        """Learn from a verdict's tokens: these drafts are among them, and `next`, which was to be the one behind, is not."""
+        for guess in stood:
+            self.acceptance.observe(guess.entropy, stood=True)
+        if next is not None:
+            self.acceptance.observe(next.entropy, stood=False)
+        self._idle = 0 if stood or next is not None else self._idle + 1
+
+    def came(self, taken: int, left: int) -> None:
+        """Of drafts that stood and were there in time a pass took so many, and left so many out."""
+        for _ in range(taken):
+            self._taken.observe(1.0)
+        for _ in range(left):
+            self._taken.observe(0.0)
+
+    def pays(self, line: Sequence[Guess], now: float) -> bool:
+        """Whether to draft on behind this line."""
+        if self._idle >= LOOK_AGAIN:
+            return True
+        stands = self.acceptance.survival([guess.entropy for guess in line])
+        # The first places of a line are past before it is there: it must stand for those too.
+        behind = max(0.0, self.trip.passes_until(now + self.drafting.known()) - len(line))
+        chance = stands * self.acceptance.overall ** (int(behind) + 1)
+        return chance * self._taken.share >= self._objective.least_chance
+
+    def must_leave(self, drafts: int, now: float) -> bool:
+        """Whether drafts must leave now, the last of so many in their line; else they wait for the next one."""
+        return drafts <= self._awaited or self.trip.is_due(now, self.drafting.known())
+
+    @property
+    def _awaited(self) -> int:
+        """Drafts of a line that the cloud waits for."""
+        if self._patience == 0.0:
+            return 0
+        gap, alone = self.drafting.known(), self.trip.pass_seconds
+        view = View(min(0.999, self.acceptance.overall), self.trip.round_trip + gap, gap, lambda width: alone, self._most)
+        if self._patience > 0:
+            return choose(view, 0.0, 1e-9, self._patience).drafts
+        return choose(view, self._objective.pass_price * alone).drafts
