@@ -23,7 +23,7 @@ RUN_AHEAD = 64
 SAMPLES = 16
 """Of a round trip, or of the time between verdicts, so many of the newest count."""
 
-SLACK = 0.05
+SLACK = 0.1
 """The share of a pass by which a draft is sent early: estimates are off."""
 
 
