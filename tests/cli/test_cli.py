@@ -151,6 +151,14 @@ def test_bench_overhead(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     assert found["overhead_median_ms"] < found["round_median_ms"]
 
 
+def test_bench_noise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("bench", "noise", "--tokens", "9,300", "--repeats", "3", "--json", monkeypatch=monkeypatch, main=laboratory) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(cost["tokens"], cost["repeats"]) for cost in found["costs"]] == [(9, 3), (300, 3)]
+    assert "bench noise --tokens 9,300" in found["origin"]["command"]
+    assert run("bench", "noise", "--tokens", "many", monkeypatch=monkeypatch, main=laboratory) == 2
+
+
 WITH_TOY = ("generate", "--model", "toy-device", "x")
 
 

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.chance import answer_key
+from antiphon.core.distributions import Ids
 from antiphon.core.noise import Noise, _mixed, _philox
 from core.noise_samples import KEYS, MASK, POSITIONS, numbers
 from support.examples import examples
@@ -137,21 +139,46 @@ def test_javascript_has_the_same_numbers() -> None:
         assert found == Noise(key).uniform(position, np.array(ids, dtype=np.int32)).tolist()
 
 
-def test_torch_has_the_same_words() -> None:
-    """In whole numbers of 32 bits with a sign: what every release and every device of it computes."""
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+class Torch:
+    """The noise in torch, as a GPU would make it: whole numbers of 32 bits with a sign, 64 bits for the number at the end."""
 
+    def __init__(self) -> None:
+        self.torch = pytest.importorskip("torch", reason="torch is not installed")
+
+    @staticmethod
     def signed(word: int) -> int:
         return word - 2**32 if word >= 2**31 else word
 
-    def folded(words: "torch.Tensor", shift: int) -> "torch.Tensor":
+    def folded(self, words: Any, shift: int) -> Any:
+        # A shift to the right copies the sign: what it fills in is taken off again.
         return words ^ ((words >> shift) & ((1 << (32 - shift)) - 1))
 
-    for seed in range(20):
-        ids, keys = numbers(70_000, 7 * seed), Noise(seed).keys(seed)
-        for first, second in (keys[:2], keys[2:]):
-            words = torch.from_numpy(ids.copy()) + signed(first)
-            words = folded(words, 17) * signed(0xED5AD4BB) ^ signed(second)
-            words = folded(words, 11) * signed(0xAC4C1B51)
-            words = folded(words, 15) * signed(0x31848BAB)
-            assert (folded(words, 14).numpy().view(np.uint32) == _mixed(ids, first, second)).all()
+    def words(self, ids: Ids, first: int, second: int) -> Any:
+        words = self.torch.from_numpy(ids.copy()) + self.signed(first)
+        words = self.folded(words, 17) * self.signed(0xED5AD4BB) ^ self.signed(second)
+        words = self.folded(words, 11) * self.signed(0xAC4C1B51)
+        return self.folded(self.folded(words, 15) * self.signed(0x31848BAB), 14)
+
+    def drawn(self, key: int, position: int, ids: Ids) -> Any:
+        """The 52 bits of each token, int64."""
+        keys, low = Noise(key).keys(position), 2**32 - 1
+        upper, lower = (self.words(ids, *pair).to(self.torch.int64) & low for pair in (keys[:2], keys[2:]))
+        return upper << 20 | lower >> 12
+
+
+def test_torch_has_the_known_answers() -> None:
+    torch = Torch()
+    for (key, position, token), bits in KNOWN.items():
+        assert torch.drawn(key, position, numbers(1, token)).tolist() == [bits]
+
+
+def test_torch_has_the_same_numbers() -> None:
+    """Of any keys, positions and ids, to the last bit of the float64."""
+    torch, source = Torch(), np.random.default_rng(2)
+    for _ in range(20):
+        key, position = int.from_bytes(source.bytes(16), "little"), int(source.integers(2**31))
+        ids = source.integers(0, 2**22, 70_000).astype(np.int32)
+        keys, drawn = Noise(key).keys(position), torch.drawn(key, position, ids)
+        assert (torch.words(ids, *keys[:2]).numpy().view(np.uint32) == _mixed(ids, *keys[:2])).all()
+        found = (drawn.to(torch.torch.float64) + 0.5) * 2.0**-52
+        assert (found.numpy() == Noise(key).uniform(position, ids)).all()

@@ -48,6 +48,21 @@ def overhead(rounds: int = 1000, draft_length: Annotated[int | None, typer.Optio
 
 
 @bench.command()
+def noise(
+    tokens: Annotated[str, typer.Option(help="Numbers of tokens, with commas between.")] = "46146,262144",
+    repeats: Annotated[int, typer.Option(help="Positions that each is measured at; the median counts.")] = 200,
+    as_json: AsJson = False,
+) -> None:
+    """What the noise of one position costs, and the race over it, beside making the distribution that races; no model."""
+    from antiphon_lab.experiments.noise import numbers, run, table
+
+    found = run(numbers(tokens), repeats)
+    Console(stderr=as_json).print(table(found))
+    if as_json:
+        typer.echo(json.dumps(_told({"costs": [asdict(cost) for cost in found]})))
+
+
+@bench.command()
 def quality(
     data: Annotated[Path, typer.Option(help="The folder of the data sets.")],
     methods: Annotated[
