@@ -113,8 +113,8 @@ class StreamDevice:
         self.pace.trip.arrive(verdict.round, now)
         self.pace.tested(line[:stood], line[stood] if fell else None)
         # One that stands, and was there before the pass, was left out of it.
-        left = verdict.accepted < min(stood, self._most) and sent_in[verdict.accepted : stood] < [verdict.round + 1]
-        self.pace.came(verdict.accepted, int(left))
+        left = sent_in[verdict.accepted : min(stood, self._most)][:1]
+        self.pace.came(verdict.accepted, sum(message <= verdict.round for message in left))
         self._verdicts += 1
         self._line[:] = [] if fell else line[len(numbers) :]
         self._sent_in = [] if fell else sent_in[len(numbers) :]
