@@ -5,10 +5,11 @@ length costs only the passes over tokens that were not read before; with a fixed
 one question mostly walk the same tokens, and both ends of a mixture can be one model.
 
 So a context here is only a list of tokens. Logits are kept by all tokens before them, and what is not kept is read through a
-few real contexts, each taken back to where it still fits; what the asking context had read before goes in a pass of its own,
-so that the pass after it is as wide as it was asked for. The logits are those of the pass that came first. Where a backend's
-logits depend on how a pass is batched, a run that remembers differs from one that does not by that noise, as two runs with
-other batches do.
+few real contexts, each taken back to where it still fits; what the asking context had read before goes in passes of its own,
+so that the pass after it is as wide as it was asked for. Where a backend's logits depend on how a pass is batched, those
+passes count: a prompt is read again at once, and whole, what came behind it in parts so narrow that no logit depends on their
+width. So with one real context (`readers`) an answer of narrow passes is, to the last bit, the one that the model itself gives,
+whatever was kept and whatever was not; the logits of wider ones are those of the pass that came first.
 """
 
 from collections import OrderedDict
@@ -23,7 +24,12 @@ from antiphon_lab.ends.wrapped_model import WrappedModel
 REMEMBERED_BYTES = 2**30
 """Logits kept at most, of one model; the oldest go first."""
 READERS = 3
-"""Real contexts at most: in a mixture the device's prompt, the cloud's, and one for both ends' passages together."""
+"""Real contexts at most: in a mixture the device's prompt, the cloud's, and one for both ends' passages together.
+
+They share the cells of a model, and so a backend's logits can depend on how many there are.
+"""
+NARROW = 7
+"""Tokens of a pass that no logit depends on (docs/speculative.md, *What moves logits*)."""
 
 Path = tuple[int, ...]
 """Tokens from the beginning; of a pending tree, from behind the context to a node."""
@@ -32,8 +38,9 @@ Path = tuple[int, ...]
 class RememberingModel(WrappedModel):
     """Another model, and what it said since the last `forget`. Closing it closes the other one."""
 
-    def __init__(self, model: Model, most_bytes: int = REMEMBERED_BYTES) -> None:
+    def __init__(self, model: Model, most_bytes: int = REMEMBERED_BYTES, readers: int = READERS) -> None:
         super().__init__(model)
+        self._most_readers = readers
         self._most = max(1, most_bytes // (4 * len(model.vocabulary)))
         self._rows: OrderedDict[Path, Logits] = OrderedDict()
         self._readers: list[_Reader] = []  # the one that was used last comes last
@@ -42,7 +49,7 @@ class RememberingModel(WrappedModel):
 
     def open(self) -> "RememberingContext":
         """An empty context."""
-        return RememberingContext(self, ())
+        return RememberingContext(self, (), 0)
 
     def close(self) -> None:
         """Free the model, and forget."""
@@ -61,20 +68,23 @@ class RememberingModel(WrappedModel):
         row: Logits = self.extend(path[:-1], path[-1:], 1)[0]
         return row
 
-    def extend(self, before: Path, tokens: Path, rows: int) -> Logits:
-        """The logits after each of the last `rows` of `tokens`, which follow those before, shape (rows, vocabulary)."""
+    def extend(self, before: Path, tokens: Path, rows: int, wide: int = 0) -> Logits:
+        """The logits after each of the last `rows` of `tokens`, which follow those before, shape (rows, vocabulary).
+
+        wide: so many of those before were read in wide passes.
+        """
         read = before + tokens
         paths = [read[: len(read) - rows + 1 + row] for row in range(rows)]
         if (known := self._recall(paths)) is not None:
             return known
-        return self._remember(paths, self._reader(read).extend(before, tokens, rows))
+        return self._remember(paths, self._reader(read).extend(before, tokens, rows, wide))
 
-    def grow(self, tokens: Path, tree: Sequence[Path], nodes: Sequence[tuple[int, int]], new: int) -> Logits:
+    def grow(self, tokens: Path, tree: Sequence[Path], nodes: Sequence[tuple[int, int]], new: int, wide: int = 0) -> Logits:
         """The logits after the last `new` nodes of a tree behind `tokens`. tree: the paths to all; nodes: token and parent."""
         paths = [tokens + path for path in tree[-new:]]
         if (known := self._recall(paths)) is not None:
             return known
-        return self._remember(paths, self._reader(tokens, len(tree)).grow(tokens, tree, nodes)[-new:])
+        return self._remember(paths, self._reader(tokens, len(tree)).grow(tokens, tree, nodes, wide)[-new:])
 
     def _recall(self, paths: Sequence[Path]) -> Logits | None:
         """The logits after each of these, if all are known."""
@@ -97,7 +107,7 @@ class RememberingModel(WrappedModel):
         """The real context that has the least to read; a new one, while there may be more, rather than to lose most of one."""
         best = max(self._readers, key=lambda reader: reader.shared(path), default=None)
         fits = best is not None and 2 * best.shared(path) >= len(path)
-        if best is None or (not fits and len(self._readers) < READERS):
+        if best is None or (not fits and len(self._readers) < self._most_readers):
             best = _Reader(self._model.open())
         else:
             best = best if fits else self._readers[0]
@@ -132,20 +142,18 @@ class _Reader:
             return count
         return count + max((len(branch) for branch in self._tree if path[count : count + len(branch)] == branch), default=0)
 
-    def extend(self, before: Path, tokens: Path, rows: int) -> Logits:
+    def extend(self, before: Path, tokens: Path, rows: int, wide: int) -> Logits:
         """The logits after the last `rows` of `tokens`, which are read again if need be."""
         read = before + tokens
         self._follow(read, len(read) - rows)
-        if missing := before[len(self._held) :]:
-            self._read(missing, 0)
+        self._catch_up(before, wide)
         return self._read(read[len(self._held) :], rows)
 
-    def grow(self, tokens: Path, tree: Sequence[Path], nodes: Sequence[tuple[int, int]]) -> Logits:
+    def grow(self, tokens: Path, tree: Sequence[Path], nodes: Sequence[tuple[int, int]], wide: int) -> Logits:
         """The logits after the nodes that are not pending yet."""
         if self._held != tokens or self._tree != tree[: len(self._tree)]:
             self._follow(tokens, len(tokens))
-            if missing := tokens[len(self._held) :]:
-                self._read(missing, 0)
+            self._catch_up(tokens, wide)
         logits = self.context.grow(*zip(*nodes[len(self._tree) :], strict=True))
         self._tree = list(tree)
         return logits
@@ -162,6 +170,15 @@ class _Reader:
         self.context.rewind(kept)
         self._held = self._held[:kept]
 
+    def _catch_up(self, path: Path, wide: int) -> None:
+        """Hold the path, read as it was read first."""
+        if len(self._held) < wide:
+            self.context.rewind(0)
+            self._held = ()
+            self._read(path[:wide], 0)
+        for start in range(len(self._held), len(path), NARROW):
+            self._read(path[start : start + NARROW], 0)
+
     def _read(self, tokens: Path, rows: int) -> Logits:
         logits = self.context.extend(tokens, rows)
         self._held += tokens
@@ -177,8 +194,9 @@ def _common(one: Path, other: Path) -> int:
 class RememberingContext:
     """The tokens that were read, as the caller knows it."""
 
-    def __init__(self, model: RememberingModel, tokens: Path) -> None:
+    def __init__(self, model: RememberingModel, tokens: Path, wide: int) -> None:
         self._model, self._tokens = model, tokens
+        self._wide = wide  # leading tokens that were read in wide passes, as a prompt is
         self._tree: list[Path] = []  # the tokens from behind the context to each node of a pending tree
         self._nodes: list[tuple[int, int]] = []  # token and parent of each of them
 
@@ -190,8 +208,10 @@ class RememberingContext:
     def extend(self, tokens: Sequence[int], rows: int = 1, stop: Stop | None = None) -> Logits:
         """Read `tokens`; logits after each of the last `rows`."""
         require_settled(len(self._tree), "extend")
-        logits = self._model.extend(self._tokens, tuple(tokens), rows)
+        logits = self._model.extend(self._tokens, tuple(tokens), rows, self._wide)
         self._tokens += tuple(tokens)
+        if rows == 0 and len(tokens) > NARROW:
+            self._wide = len(self._tokens)
         return logits
 
     def grow(self, tokens: Sequence[int], parents: Sequence[int]) -> Logits:
@@ -201,7 +221,7 @@ class RememberingContext:
         for token, parent in new:
             tree.append((*(tree[parent] if parent >= 0 else ()), token))
         nodes = [*self._nodes, *new]
-        logits = self._model.grow(self._tokens, tree, nodes, len(new))
+        logits = self._model.grow(self._tokens, tree, nodes, len(new), self._wide)
         self._tree, self._nodes = tree, nodes
         return logits
 
@@ -216,11 +236,12 @@ class RememberingContext:
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot rewind a context of {self.length} tokens to {length}")
         self._tokens, self._tree, self._nodes = self._tokens[:length], [], []
+        self._wide = min(self._wide, length)
 
     def fork(self) -> "RememberingContext":
         """A copy."""
         require_settled(len(self._tree), "fork")
-        return RememberingContext(self._model, self._tokens)
+        return RememberingContext(self._model, self._tokens, self._wide)
 
     def close(self) -> None:
         """There is nothing to give back."""

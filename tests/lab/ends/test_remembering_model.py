@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from antiphon.config import SamplingParams
 from antiphon.core.distributions import Logits
 from antiphon.errors import CapacityError, ModelError
-from antiphon.models.base import Context, InUse
+from antiphon.models.base import Context, InUse, Model, Stop
 from antiphon.models.toy import ToyContext, ToyModel, named_toy, toy_pieces
-from antiphon_lab.ends.remembering_model import READERS, RememberingModel
+from antiphon_lab.ends.remembering_model import NARROW, READERS, RememberingModel
 from antiphon_lab.ends.trials import Trial, attempt
 from antiphon_lab.hardware.profiles import parse_compute
 from antiphon_lab.links.notation import parse_link
@@ -299,3 +299,45 @@ def test_a_bad_token_is_still_an_error() -> None:
         shared.open().extend([10**6], 1)
     with pytest.raises(ValueError, match="rewind"):
         shared.open().rewind(1)
+
+
+class BatchedModel(ToyModel):
+    """Its logits depend on which tokens were read in wide passes, and on how many contexts there are, as a real one's can."""
+
+    def open(self) -> "BatchedContext":
+        return BatchedContext(self, [])
+
+
+class BatchedContext(ToyContext):
+    def __init__(self, model: BatchedModel, tokens: list[int]) -> None:
+        super().__init__(model, tokens)
+        self._wide: list[bool] = []
+
+    def extend(self, tokens: Sequence[int], rows: int = 1, stop: Stop | None = None) -> Logits:
+        self._wide = [*self._wide[: self.length], *[rows == 0 and len(tokens) > NARROW] * len(tokens)]
+        found = super().extend(tokens, rows, stop)
+        return found + np.stack([self._noise(self.length - row) for row in reversed(range(rows))]) if rows else found
+
+    def _noise(self, length: int) -> Logits:
+        noise = np.random.default_rng([*self._wide[:length], self._model.in_use.contexts])
+        return noise.standard_normal(len(self._model.vocabulary)).astype(np.float32)
+
+
+def said(model: Model, prompt: Sequence[int], tokens: Sequence[int]) -> Logits:
+    """What a model says after each of these tokens, read one by one behind a prompt."""
+    context = model.open()
+    context.extend(prompt, 0)
+    found = np.concatenate([context.extend([token]) for token in tokens])
+    context.close()
+    return found
+
+
+@pytest.mark.parametrize("rows", [1, 25, 1000])
+def test_a_text_of_narrow_passes_is_the_models_own_whatever_is_kept(rows: int) -> None:
+    """Of a text that goes on otherwise the last token alone is new, behind a prompt and a text that must be read again."""
+    model = BatchedModel(toy_pieces(order=1), seed=1)
+    shared = RememberingModel(BatchedModel(toy_pieces(order=1), seed=1), rows * 4 * len(model.vocabulary), readers=1)
+    first, second, text = range(30, 50), [30, *range(60, 90)], list(range(20))
+    for prompt, tokens in ((first, text), (second, text), (first, [7]), (first, [*text, 9]), (second, [*text, 9, 8])):
+        np.testing.assert_array_equal(said(model, prompt, tokens), said(shared, prompt, tokens))
+    shared.forget()

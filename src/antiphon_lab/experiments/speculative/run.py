@@ -159,7 +159,9 @@ def _ends(plan: Plan) -> Iterator[tuple[Write, Callable[[Ask], Timeline]]]:
             def write(ask: Ask) -> Result:
                 return ends.write(ask.trial(plan.tokens), ask.text, ask.answer_seed, mute=ask.row.mute)
         else:
-            cloud, device = (RememberingModel(load(config)) for config in (plan.cloud_model, plan.device_model))
+            # One context: so whatever was forgotten is read again to the same bits, and texts that are equal are so here.
+            cloud = RememberingModel(load(plan.cloud_model), readers=1)
+            device = RememberingModel(load(plan.device_model))
             stack.callback(cloud.close)
             stack.callback(device.close)
 
