@@ -51,19 +51,13 @@ def residual(target_probs: Probs, draft_probs: Probs) -> Probs:
 
     `draft_probs` may be shorter (the common vocabulary comes first). If rounding leaves nothing, the target itself.
     """
-    rest = excess(target_probs, draft_probs)
+    rest = target_probs.copy()
+    rest[: len(draft_probs)] -= draft_probs
+    rest.clip(min=0.0, out=rest)
     # Nothing is left only by rounding: a draft falls with the probability sum max(p - q, 0), which is the mass of this
     # residual.
     mass = rest.sum()
     return rest / mass if mass > 0 else target_probs
-
-
-def excess(target_probs: Probs, draft_probs: Probs) -> Probs:
-    """max(target - draft, 0), not normalised; shape of `target_probs`, whose first tokens are those of `draft_probs`."""
-    rest = target_probs.copy()
-    rest[: len(draft_probs)] -= draft_probs
-    rest.clip(min=0.0, out=rest)
-    return rest
 
 
 def acceptance_rate(target: Probs, distribution: Probs, count: int, *, replacement: bool) -> float:

@@ -8,7 +8,6 @@ lets more drafts stand on average (Sun et al., arXiv 2403.10444).
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from antiphon.core.acceptance import excess
 from antiphon.core.chance import Stream
 from antiphon.core.distributions import Probs
 
@@ -48,13 +47,21 @@ def judged(numbers: Sequence[int], draft_probs: Sequence[Probs], target_probs: C
             break
         target = target_probs(index)
         if index:
-            held.append(_held(reached[-1], float(excess(reached[-1] * target, draft).sum())))
+            held.append(_held(reached[-1], _rest(target, draft, reached[-1])))
         reached.append(min(reached[-1] * float(target[number]) / float(draft[number]), 1.0))
     # No draft follows the last, for which it could be given up.
     return Block(tuple(reached), (*held, reached[-1]) if numbers else ())
 
 
+def _rest(target: Probs, draft: Probs, reached: float) -> float:
+    """S_i: the mass of what is left of the target."""
+    # What cannot be drafted is left whole, so nothing as long as all of the target's tokens has to be made.
+    common = reached * target[: len(draft)]
+    common -= draft
+    return float(common.clip(min=0.0, out=common).sum()) + reached * float(target[len(draft) :].sum())
+
+
 def _held(reached: float, rest: float) -> float:
-    """h_i. rest: S_i, the mass of what is left of the target there."""
+    """h_i. rest: S_i."""
     # Nothing is left where all that was reached goes on to the next draft.
     return rest / (rest + 1.0 - reached) if rest > 0.0 else 0.0

@@ -80,8 +80,8 @@ class DsdCloud(ChainCloud[DenseProposed]):
     def correct(self, writer: Writer, target: Target, draft: DenseProposed, place: Place) -> Generator[Any, Any, int]:
         """Draw from the residual and send the token."""
         yield from ()
-        rest = residual(self._reached * target.probs, draft.probs)
-        token = self.side.chance.at(place, Role.RESAMPLE).categorical(rest)
+        share = target.probs if self._reached == 1.0 else self._reached * target.probs
+        token = self.side.chance.at(place, Role.RESAMPLE).categorical(residual(share, draft.probs))
         writer.number(token, self.side.common.target_bits)
         return token
 
