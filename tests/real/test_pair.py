@@ -179,7 +179,9 @@ def test_coupled_text_is_that_of_cloud_with_the_seed(smollm2: Model, gemma3: Mod
     async def test(device: Device, connection: Connection) -> None:
         for index, prompt in enumerate(real_prompts()[1::2]):
             chain = find("coupled").options_from({"draft_length": 1 + index % 6})
-            tree = find("coupled-tree").options_from({"expansion": ("2", "2,2", "4,2,1")[index % 3]})
+            tree = find("coupled-tree").options_from(
+                ({"nodes": 12}, {"expansion": "2,2"}, {"nodes": 20}, {"expansion": "4,2,1"})[index % 4]
+            )
             for method, options in (("coupled", chain), ("coupled-tree", tree)):
                 asked = Request(prompt, method, options, SamplingParams(temperature=temperature), max_tokens=24, seed=index)
                 found = await check(device, asked, await device.generate(asked, connection), connection)

@@ -70,6 +70,10 @@ class Race(Protocol):
         """The winner, then who would win without it, and so on: `count` tokens, fewer if fewer are above 0."""
         ...
 
+    def first_with_times(self, probs: Probs, count: int) -> tuple[list[int], Probs]:
+        """As `first`, and the time E / p of each: float64, shape (tokens,). What is drawn must not hang on times."""
+        ...
+
     def times(self) -> Probs:
         """The E of all tokens: float64, shape (tokens,), above 0."""
         ...

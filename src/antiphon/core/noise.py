@@ -73,15 +73,19 @@ class NoiseRace:
 
         Of two that are as fast the lower id is first, wherever they stand.
         """
+        return self.first_with_times(probs, count)[0]
+
+    def first_with_times(self, probs: Probs, count: int) -> tuple[list[int], Probs]:
+        """As `first`, and when they are there, E / p: float64, shape (places,), ascending."""
         # Most tokens need no logarithm: the likeliest are raced in full, and their times bound what any other must beat.
         likely = _likeliest(probs, count)
         able = likely
         if len(likely) >= count:
             able = self._able(probs, float(np.partition(self._finish(probs, likely), count - 1)[count - 1]))
         # By time, then by the cloud's id: places differ between drafters, and of equals the same token must win on both ends.
-        order = np.lexsort((self._ids[able], self._finish(probs, able)))
-        runners: list[int] = able[order[:count]].tolist()
-        return runners
+        times = self._finish(probs, able)
+        order = np.lexsort((self._ids[able], times))[:count]
+        return able[order].tolist(), times[order]
 
     def _finish(self, probs: Probs, places: NDArray[np.intp]) -> NDArray[np.float64]:
         """When these tokens are there, E / p."""

@@ -33,6 +33,13 @@ class TokenTree:
             self.draws[node].append(self._child(node, number, first))
         return list(range(first, len(self.numbers)))
 
+    def add(self, parent: int, number: int) -> int:
+        """Give a node one child more; returns it."""
+        self.numbers.append(number)
+        self.parents.append(parent)
+        self.draws.setdefault(parent, []).append(len(self.numbers) - 1)
+        return len(self.numbers) - 1
+
     def _child(self, parent: int, number: int, first: int) -> int:
         # Only among the children of this expansion: the same token below another node is another node.
         for child in range(first, len(self.numbers)):

@@ -132,19 +132,29 @@ class Drafter:
         A child that ends the answer has no children. A full context ends drafting for good, with the layers that are there.
         """
         tree, layer = TokenTree(), [ROOT]
-        self._places = {ROOT: ROOT}
         for depth, width in enumerate(widths):
-            rows = yield from self._layer(tree, layer)
-            stream, parents, layer = chance.at(Place(position, depth), Role.DRAFT), layer[: len(rows)], []
-            for node, logits in zip(parents, rows, strict=True):
-                history = [*self._history, *tree.path_numbers(node)]
-                common = on_common_logits(logits, self._device_ids)
-                tree.distributions[node] = quantise(process(common, self._sampling, history))
+            found = yield from self.distributions_after(tree, layer)
+            stream, parents, layer = chance.at(Place(position, depth), Role.DRAFT), layer[: len(found)], []
+            for node, probs in zip(parents, found, strict=True):
+                tree.distributions[node] = quantise(probs)
                 layer += tree.expand(node, draw(stream, tree.distributions[node], width))
             layer = [node for node in layer if not is_end(tree.numbers[node])]
             if not layer:
                 break
         return tree
+
+    def distributions_after(self, tree: TokenTree, nodes: Sequence[int]) -> Generator[Step, Logits, list[Probs]]:
+        """The probs after nodes of a tree over the common vocabulary, by one pass; none if the context is full, then for good.
+
+        ROOT comes first, by itself, and begins a new tree; then each node once, behind its parent.
+        """
+        rows = yield from self._layer(tree, nodes)
+        return [self._probs_after(tree, node, logits) for node, logits in zip(nodes, rows, strict=False)]
+
+    @property
+    def temperature(self) -> float:
+        """What it drafts at."""
+        return self._sampling.temperature
 
     def keep(self, tree: TokenTree, node: int) -> None:
         """Of the tree that was drafted last the path to `node` was accepted: what was read of it stands."""
@@ -169,12 +179,17 @@ class Drafter:
         logits: Logits = rows[0]
         return logits
 
+    def _probs_after(self, tree: TokenTree, node: int, logits: Logits) -> Probs:
+        history = [*self._history, *tree.path_numbers(node)]
+        return process(on_common_logits(logits, self._device_ids), self._sampling, history)
+
     def _layer(self, tree: TokenTree, layer: Sequence[int]) -> Generator[Step, Logits, Sequence[Logits]]:
         """The logits after each node of a layer; none if the context is full."""
         if self.exhausted:
             return []
         try:
             if layer[0] == ROOT:
+                self._places = {ROOT: ROOT}
                 return [(yield from self._logits([]))]
             tokens = self._device_ids[[tree.numbers[node] for node in layer]].tolist()
             rows: Logits = yield self._reading.grow(tokens, [self._places[tree.parents[node]] for node in layer])

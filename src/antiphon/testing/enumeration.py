@@ -125,6 +125,11 @@ class EnumeratingRace:
             self._chance.races[key] = draw_children(self._chance, probs, count, replacement=False)
         return self._chance.races[key]
 
+    def first_with_times(self, probs: Probs, count: int) -> tuple[list[int], Probs]:
+        """As `first`, with 1 / p in place of each time: which nodes a tree has must not change what is written."""
+        runners = self.first(probs, count)
+        return runners, 1.0 / probs[runners]
+
 
 def output_distribution(run: Callable[[EnumeratingChance], Outcome]) -> Mapping[Outcome, float]:
     """The probability of every value that `run(chance)` can return. `run` must be deterministic but for `chance`."""

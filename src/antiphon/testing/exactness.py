@@ -51,7 +51,7 @@ VOCABULARIES: Mapping[str, Vocabularies] = MappingProxyType({"shared": (SHARED, 
 """Two ends with the same tokens, and two whose cloud has tokens that the device lacks."""
 
 FEW_BRANCHES: Mapping[str, object] = MappingProxyType(
-    {"draft_length": 2, "candidates": 1, "iterations": 2, "draws": 3, "truncate": "k=2", "expansion": "2"}
+    {"draft_length": 2, "candidates": 1, "iterations": 2, "draws": 3, "truncate": "k=2", "expansion": "2", "nodes": 2}
 )
 """Values of options, as far as a method has them, with which all branches can be followed in seconds."""
 

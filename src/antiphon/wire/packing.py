@@ -28,6 +28,12 @@ class Writer:
         self._bits |= value << self._count
         self._count += bits
 
+    def small(self, value: int) -> None:
+        """Append an unsigned number that is mostly small, in Elias's gamma code of value + 1: 0 takes 1 bit, 1 and 2 take 3."""
+        length = (value + 1).bit_length()
+        self.number(1 << (length - 1), length)  # as many zeros as bits follow
+        self.number(value + 1 - (1 << (length - 1)), length - 1)
+
     def probability(self, prob: float, bits: int) -> None:
         """Append one probability that is a multiple of 1 / (2^bits - 1)."""
         self.number(round(prob * (2**bits - 1)), bits)
@@ -93,6 +99,19 @@ class Reader:
         self._advance(stop)
         value = (chunk >> (start % 8)) & ((1 << bits) - 1)
         # Bits can hold more than there are tokens; no method should have to ask whether an id is one.
+        if value >= below:
+            raise ProtocolError(f"{what} is {value}, but must be below {below}", "out-of-range")
+        return value
+
+    def small(self, below: int, what: str) -> int:
+        """A number as `Writer.small` wrote it, that must be under `below`."""
+        length = 0
+        while not self.number(1, 2, what):
+            # Before more is read: no number has more bits than the largest that there may be.
+            length += 1
+            if length >= below.bit_length():
+                raise ProtocolError(f"{what} must be below {below}, but has more bits", "out-of-range")
+        value = (1 << length) - 1 + self.number(length, 1 << length, what)
         if value >= below:
             raise ProtocolError(f"{what} is {value}, but must be below {below}", "out-of-range")
         return value

@@ -26,7 +26,9 @@ def speculative(
         typer.Option(help="Hardware: a100-7b, 4090d-1.7b, paper, measured or a file, and changes; can be repeated."),
     ] = None,
     draft_length: Annotated[str, typer.Option(help="Tokens drafted a round, or auto; with commas between.")] = "1,2,3,auto",
-    expansion: Annotated[list[str] | None, typer.Option(help="Children by depth of the trees; can be repeated.")] = None,
+    expansion: Annotated[
+        list[str] | None, typer.Option(help="Children by depth of trees; can be repeated. Else each method's own.")
+    ] = None,
     temperature: Annotated[str, typer.Option(help="Temperatures, with commas between; 0 is greedy.")] = "1.0",
     prompts: Annotated[int, typer.Option(help="Prompts, evenly spread over the file.")] = 4,
     tokens: Annotated[int, typer.Option(help="Tokens of an answer at most.")] = 48,
@@ -40,7 +42,6 @@ def speculative(
     as_json: AsJson = False,
 ) -> None:
     """Methods side by side on links and hardware of your choice, in virtual time."""
-    from antiphon.methods.speculative.coupled_tree import CoupledTreeOptions
     from antiphon_lab.experiments.speculative.grid import Plan
     from antiphon_lab.experiments.speculative.page import page
     from antiphon_lab.experiments.speculative.run import run
@@ -54,7 +55,7 @@ def speculative(
         links=tuple(map(parse_link, link or ["4g"])),
         computes=tuple(map(parse_compute, profile or ["a100-7b"])),
         lengths=tuple(number_or_auto("draft length", length) for length in names(draft_length)),
-        expansions=tuple(expansion or [CoupledTreeOptions().expansion]),
+        expansions=tuple(expansion or ()),
         temperatures=tuple(map(_temperature, names(temperature))),
         prompts=prompts,
         tokens=tokens,

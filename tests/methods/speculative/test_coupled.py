@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,8 @@ from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.speculative.coupled import CoupledCloud
-from antiphon.methods.verifier import Targets
+from antiphon.methods.speculative.stream.tree_cloud import GrowingTreeCloud
+from antiphon.methods.verifier import Targets, TreeTargets
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair
 from antiphon.testing.lockstep import run_pair
 from antiphon.vocabulary import CommonVocabulary
@@ -21,6 +23,7 @@ from support.links import linked, request
 
 SHAPES = [("coupled", {"draft_length": length}) for length in range(1, 7)]
 SHAPES += [("coupled-tree", {"expansion": shape}) for shape in ("2", "2,2", "4,2,1", "1,1,1", "3,1")]
+SHAPES += [("coupled-tree", {"nodes": nodes}) for nodes in (1, 2, 7, 12, 40)]
 SAMPLINGS = [
     SamplingParams(temperature=0.0),
     SamplingParams(temperature=0.3),
@@ -95,15 +98,36 @@ def trusting(self: CoupledCloud, targets: Targets, drafts: Sequence[int]) -> lis
     return [*drafts, race.winner(targets.probs(len(drafts)))]
 
 
-@pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
-def test_a_planted_bug_is_seen(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def first_child(self: GrowingTreeCloud, targets: TreeTargets, node: int, position: int) -> int:
+    """What the device holds for likeliest."""
+    children = targets._tree.children(node)
+    if children:
+        return targets._tree.numbers[children[0]]
+    return targets.at(node).winner(self.side.chance.race(position, self.side.common.cloud_ids))
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "place", "wrong"),
+    [
+        ("coupled", None, "coupled.CoupledCloud._winners", trusting),
+        (
+            "coupled-tree",
+            "2,2",
+            "coupled_tree.ShapedTreeCloud.choose",
+            lambda _, tree, node, *rest: (tree.children(node)[0], None),
+        ),
+        ("coupled-tree", None, "stream.tree_cloud.GrowingTreeCloud.winner", first_child),
+    ],
+)
+def test_a_planted_bug_is_seen(
+    method: str, options: str | None, place: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A cloud that takes the device's word, as a ratio test with shared noise would more often than it may."""
-    place = {"coupled": "coupled.CoupledCloud._winners", "coupled-tree": "coupled_tree.CoupledTreeCloud.choose"}[method]
-    wrong = {"coupled": trusting, "coupled-tree": lambda self, tree, node, *_: (tree.children(node)[0], None)}[method]
     monkeypatch.setattr(f"antiphon.methods.speculative.{place}", wrong)
 
     async def test(device: Device, connection: Connection) -> None:
-        asked = request(method, tokens=40)
+        given = None if options is None else WITHOUT_DOCUMENTS[method].options_from({"expansion": options})
+        asked = replace(request(method, tokens=40), options=given)
         alone = replace(asked, method="cloud", options=None)
         ours, theirs = await device.generate(asked, connection), await device.generate(alone, connection)
         assert ours.token_ids != theirs.token_ids

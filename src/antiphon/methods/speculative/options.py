@@ -192,9 +192,14 @@ class WithTree:
     @property
     def max_drafts(self) -> int:
         """Nodes of a full tree."""
+        return self.full
+
+    @property
+    def full(self) -> int:
+        """Nodes of a tree that has all of the children of `expansion`."""
         return sum(accumulate(self.widths, operator.mul))
 
     def require_fit(self) -> None:
         """Raise UsageError if it is no tree, or too large a one."""
-        fits = self.max_drafts <= MAX_TREE_NODES
-        require(fits, f"a tree may have at most {MAX_TREE_NODES} nodes, but {self.expansion} has {self.max_drafts}")
+        fits = self.full <= MAX_TREE_NODES
+        require(fits, f"a tree may have at most {MAX_TREE_NODES} nodes, but {self.expansion} has {self.full}")
