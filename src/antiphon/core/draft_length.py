@@ -55,6 +55,13 @@ def entropy(logits: Logits) -> float:
     return float(np.log(total) - (weights @ shifted) / total)
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What stands for the entropy of a draft that comes from no distribution: how likely it stands is known otherwise."""
+
+    chance: float
+
+
 class Acceptance:
     """How likely drafts stand, by entropy; without data like all drafts, which start at 2 of 3."""
 
@@ -67,18 +74,22 @@ class Acceptance:
         """The chance of a draft of which nothing is known."""
         return (sum(self._stood) + 2.0) / (sum(self._tested) + 3.0)
 
-    def of(self, entropy: float) -> float:
+    def of(self, entropy: float | Known) -> float:
         """The chance of a draft whose distribution has this entropy."""
+        if isinstance(entropy, Known):
+            return entropy.chance
         place = bisect(EDGES, entropy)
         # Four tests' worth of the belief that drafts of this entropy are like any other.
         return (self._stood[place] + 4.0 * self.overall) / (self._tested[place] + 4.0)
 
-    def survival(self, entropies: Sequence[float]) -> float:
+    def survival(self, entropies: Sequence[float | Known]) -> float:
         """The chance that drafts with these entropies all stand."""
         return float(np.prod([self.of(entropy) for entropy in entropies]))
 
-    def observe(self, entropy: float, stood: bool) -> None:
-        """Learn from a tested draft."""
+    def observe(self, entropy: float | Known, stood: bool) -> None:
+        """Learn from a tested draft; from one whose chance is known otherwise there is nothing to learn here."""
+        if isinstance(entropy, Known):
+            return
         place = bisect(EDGES, entropy)
         self._tested[place] = KEEP * self._tested[place] + 1.0
         self._stood[place] = KEEP * self._stood[place] + stood
@@ -147,8 +158,8 @@ class Pace:
         self._most: float = FIRST  # drafts of the next round
         self._idle = np.zeros(2)  # rounds since the last draft, their seconds
 
-    def pays(self, entropies: Sequence[float]) -> bool:
-        """Whether to draft on after drafts with these entropies in a round."""
+    def pays(self, entropies: Sequence[float | Known], next: Known | None = None) -> bool:
+        """Whether to draft on after drafts with these entropies in a round; with `next`, if that takes no time to make."""
         if len(entropies) >= self._most:
             return False
         if self._rounds == 0:
@@ -156,21 +167,23 @@ class Pace:
         if self._looks:
             return not entropies
         survival = self.acceptance.survival(entropies)
-        return survival * self.acceptance.overall > self.tokens_per_second * self.draft_seconds(survival)
+        chance = self.acceptance.overall if next is None else next.chance
+        return survival * chance > self.tokens_per_second * self.draft_seconds(survival, next)
 
     @property
     def tokens_per_second(self) -> float:
         """The pace of late rounds, or that of rounds without drafts if it is known to be higher: they bring a token each."""
         return max(_rate(*self._overall), _rate(1.0, self._costs.always))
 
-    def draft_seconds(self, survival: float) -> float:
-        """What one more draft takes: to draft it, and for the cloud and the link to deal with it.
+    def draft_seconds(self, survival: float, next: Known | None = None) -> float:
+        """What one more draft takes: to draft it, unless it is `next`, and for the cloud and the link to deal with it.
 
         survival: the chance that all before it stand, without which it cannot be the one that falls.
         """
         drafts, seconds = self._drafting
-        making = float(seconds / drafts) if drafts else 0.0
-        return making + self._costs.of_draft + survival * (1.0 - self.acceptance.overall) * self._costs.of_fall
+        making = float(seconds / drafts) if drafts and next is None else 0.0
+        chance = self.acceptance.overall if next is None else next.chance
+        return making + self._costs.of_draft + survival * (1.0 - chance) * self._costs.of_fall
 
     @property
     def _looks(self) -> bool:

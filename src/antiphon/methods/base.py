@@ -10,6 +10,7 @@ from antiphon.core.pass_costs import PassCosts
 from antiphon.methods.closed_forms import ClosedForm
 from antiphon.methods.drafter import Drafter, Guess
 from antiphon.methods.effects import Finish, Half, ServingHalf, Step
+from antiphon.methods.lookup import Lookup
 from antiphon.methods.speculative.draft_length import Lengths
 from antiphon.methods.speculative.options import ChainOptions
 from antiphon.methods.verifier import Verifier
@@ -94,13 +95,14 @@ class Memory:
     round: what was drawn for the round under way, of the method's own kind; None between rounds. It is done again with that:
     whether a link breaks can hang on what the round brings, so dividing a round anew would change the distribution. lengths:
     the rule of how far to draft. learned: what else the method has learned, of its own kind; as it was when the round began.
-    line: drafts of a coupled method that no verdict has settled.
+    line: drafts of a coupled method that no verdict has settled. lookup: what its drafts are looked up in.
     """
 
     round: Any = None
     lengths: Lengths | None = None
     learned: Any = None
     line: list[Guess] = field(default_factory=list)
+    lookup: Lookup | None = None
 
 
 @dataclass(slots=True)

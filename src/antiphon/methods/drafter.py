@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance, Place, Role, Stream
 from antiphon.core.distributions import Logits, Probs, process
-from antiphon.core.draft_length import entropy
+from antiphon.core.draft_length import Known, entropy
 from antiphon.core.rounding import Quantise
 from antiphon.core.tree import ROOT, TokenTree
 from antiphon.errors import CapacityError, UsageError
@@ -51,10 +51,13 @@ class Drafted:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What is kept of a draft that waits for its verdict: its wire number, and the entropy of its logits in nats."""
+    """What is kept of a draft that waits for its verdict: its wire number, and the entropy of its logits in nats.
+
+    Of a draft that was looked up (`methods.lookup`): how likely it stands.
+    """
 
     number: int
-    entropy: float
+    entropy: float | Known
 
 
 class Drafter:
@@ -71,6 +74,7 @@ class Drafter:
         self._device_ids = common.device_ids
         self._sampling = on_common(sampling, common)
         self._tokens = list(prompt)  # device ids: the prompt and the committed tokens
+        self._prompt = list(prompt)
         self._history = self._numbers_of(prompt)  # wire numbers, for the penalties
         self.exhausted = self._unspelled = not self._tokens  # nothing to condition on
         self._told = False
@@ -103,6 +107,12 @@ class Drafter:
             self.exhausted = True
             return None
         return logits, process(logits, self._sampling, [*self._history, *numbers])
+
+    def prompt_numbers(self) -> list[int]:
+        """The prompt by wire number, as the cloud is likely to spell it."""
+        if self._common.is_identity:
+            return list(self._prompt)
+        return self._common.spell(self._model.vocabulary.join(self._prompt))
 
     def tell(self) -> None:
         """Say that the rest of the answer has no drafts, for want of room or of a prompt: once an answer."""

@@ -19,7 +19,7 @@ from antiphon.core.draft_length import Round
 from antiphon.core.rounding import Quantise, exactly
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, DeviceSide
-from antiphon.methods.drafter import Drafted, Drafter
+from antiphon.methods.drafter import Drafted, Drafter, Guess
 from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, ServingHalf, expect
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.draft_length import lengths
@@ -135,7 +135,7 @@ class ChainDevice:
         """Begin to tell how long drafts take."""
         self.made, self.started = 0, (yield Now())
 
-    def draft(self, drafts: Sequence[Drafted]) -> Generator[Any, Any, Drafted | None]:
+    def draft(self, drafts: Sequence[Drafted | Guess]) -> Generator[Any, Any, Drafted | None]:
         """The draft after these; None where there can be no more."""
         draft = yield from self.drafter.draft(drafts, self.side.transcript.position, self.draft_chance, self.quantise)
         if draft is None:

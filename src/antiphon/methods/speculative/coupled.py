@@ -18,13 +18,14 @@ from antiphon.core.draft_length import Round
 from antiphon.errors import ProtocolError
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import DeviceSide, Method
-from antiphon.methods.drafter import Drafted
+from antiphon.methods.drafter import Drafted, Guess
 from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.chain import ChainDevice
 from antiphon.methods.speculative.options import CoupledOptions
 from antiphon.methods.speculative.stream.cloud import CoupledCloud
 from antiphon.methods.speculative.stream.device import StreamDevice
+from antiphon.methods.speculative.stream.looking_up import lookup_of
 from antiphon.methods.speculative.stream.racing import Racing
 from antiphon.models.needs import Need
 from antiphon.wire.messages import Draft, Message, Verdict
@@ -38,7 +39,8 @@ class LockstepDevice(ChainDevice):
         super().__init__(side, options)
         self.draft_chance = Racing(side.chance, side.common)
         self._most, self._ahead = options.max_drafts, options.most_ahead
-        self._line: list[Drafted] = []  # drafts that no verdict has settled yet
+        self._line: list[Drafted | Guess] = []  # drafts that no verdict has settled yet
+        self._lookup = lookup_of(side, self.drafter, options.lookup)
         self._sent = 0  # how many of them are on their way
         self._asked = False  # a token was asked for without a draft
         self._epoch = self._verdicts = 0
@@ -69,8 +71,9 @@ class LockstepDevice(ChainDevice):
 
     def _begin_line(self) -> Generator[Any, Any, None]:
         """Send what still stands of the line and as many more drafts as pay."""
-        while self._may_extend() and self.lengths.more(self._line) and (yield from self._extend()):
-            pass
+        while self._may_extend() and self.lengths.more(self._line, self._lookup.guess(self._line)):
+            if not (yield from self._extend()):
+                break
         self._block, self._asked = len(self._line), not self._line
         yield self._send_rest()
 
@@ -86,8 +89,9 @@ class LockstepDevice(ChainDevice):
             yield self._settle(message)
 
     def _goes_on(self) -> bool:
-        room = len(self._line) < min(self._block, self._most) + self._ahead
-        return self._sent > 0 and room and self._may_extend()
+        # What was looked up is made in no time: as much as the pass after this one takes too.
+        block = 2 * self._most if self._lookup.guess(self._line) else min(self._block, self._most)
+        return self._sent > 0 and len(self._line) < block + self._ahead and self._may_extend()
 
     def _may_extend(self) -> bool:
         transcript, line = self.side.transcript, self._line
@@ -95,7 +99,8 @@ class LockstepDevice(ChainDevice):
         return len(line) < transcript.remaining - 1 and not ended and not self.drafter.exhausted
 
     def _extend(self) -> Generator[Any, Any, bool]:
-        draft = yield from self.draft(self._line)
+        draft = self._lookup.guess(self._line) or (yield from self.draft(self._line))
+        self._lookup.read()
         self._line += [] if draft is None else [draft]
         return draft is not None
 
@@ -117,7 +122,9 @@ class LockstepDevice(ChainDevice):
         # The cloud's token may be the very draft behind those that it tested, which came too late for its pass: the line goes
         # on.
         follows = bool(rest) and rest[0].number == token
-        self.lengths.tested(stood, rest[0] if known and token is not None else None, follows)
+        next = rest[0] if known and token is not None else None
+        self.lengths.tested(stood, next, follows)
+        self._lookup.tested([*stood, *rest[:follows]], None if follows else next)
         self._falls.append(known and not follows)
         self._verdicts += 1
         self._line, self._sent = rest[1:] if follows else [], max(0, self._sent - len(numbers)) if follows else 0
@@ -126,6 +133,7 @@ class LockstepDevice(ChainDevice):
         kind = Kind.CORRECTION if known and not follows else Kind.BONUS
         self.exchanged = Exchanged(drafted=self._drafted, trips=1)
         self._asked, self._drafted = False, 0
+        self._lookup.commit(numbers)
         tested = Outcome.in_chain(len(stood) + (known and follows), fell=known and token is not None and not follows)
         return self.commit(
             [Emitted(number, Kind.ACCEPTED) for number in numbers[: len(stood)]]

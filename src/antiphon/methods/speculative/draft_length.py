@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from antiphon.core.draft_length import Pace, Round
-from antiphon.methods.drafter import Drafted
+from antiphon.core.draft_length import Known, Pace, Round
+from antiphon.methods.drafter import Drafted, Guess
 from antiphon.methods.speculative.options import AUTO_DRAFT_LENGTH
 
 
 class Lengths(Protocol):
     """Says when to stop drafting, and may learn from how rounds went."""
 
-    def more(self, drafts: Sequence[Drafted]) -> bool:
-        """Whether another draft should follow these before they are sent."""
+    def more(self, drafts: Sequence[Drafted | Guess], next: Guess | None = None) -> bool:
+        """Whether another draft should follow these before they are sent; `next`, if that was looked up."""
         ...
 
-    def tested(self, stood: Sequence[Drafted], next: Drafted | None, follows: bool) -> None:
+    def tested(self, stood: Sequence[Drafted | Guess], next: Drafted | Guess | None, follows: bool) -> None:
         """Learn from a verdict: these drafts stood, and `next`, if it was tested, did if it `follows`."""
         ...
 
@@ -30,11 +30,11 @@ class Fixed:
     def __init__(self, length: int) -> None:
         self._length = length
 
-    def more(self, drafts: Sequence[Drafted]) -> bool:
+    def more(self, drafts: Sequence[Drafted | Guess], next: Guess | None = None) -> bool:
         """Until the number is reached."""
         return len(drafts) < self._length
 
-    def tested(self, stood: Sequence[Drafted], next: Drafted | None, follows: bool) -> None:
+    def tested(self, stood: Sequence[Drafted | Guess], next: Drafted | Guess | None, follows: bool) -> None:
         """Nothing to learn."""
 
     def learn(self, round: Round) -> None:
@@ -47,11 +47,12 @@ class Auto:
     def __init__(self) -> None:
         self.pace = Pace()
 
-    def more(self, drafts: Sequence[Drafted]) -> bool:
+    def more(self, drafts: Sequence[Drafted | Guess], next: Guess | None = None) -> bool:
         """While another one pays."""
-        return len(drafts) < AUTO_DRAFT_LENGTH and self.pace.pays([draft.entropy for draft in drafts])
+        known = None if next is None else Known(self.pace.acceptance.of(next.entropy))
+        return len(drafts) < AUTO_DRAFT_LENGTH and self.pace.pays([draft.entropy for draft in drafts], known)
 
-    def tested(self, stood: Sequence[Drafted], next: Drafted | None, follows: bool) -> None:
+    def tested(self, stood: Sequence[Drafted | Guess], next: Drafted | Guess | None, follows: bool) -> None:
         """Learn which drafts stand."""
         for draft in stood:
             self.pace.acceptance.observe(draft.entropy, stood=True)

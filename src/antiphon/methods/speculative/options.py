@@ -96,6 +96,18 @@ def objective_option() -> Any:
     return option("speed", "What is saved besides time: nothing (speed), the cloud's passes, data, or the device's battery.")
 
 
+LookingUp: TypeAlias = Literal["auto", "on", "off"]
+"""Where what was looked up is drafted (`methods.lookup`)."""
+
+LOOKUP_HELP = "Draft what followed where the text stood before: auto, where that pays; on, wherever it did; or off."
+
+
+def require_lookup(lookup: str) -> None:
+    """Raise UsageError unless it is one of `LookingUp`."""
+    known = get_args(LookingUp)
+    require(lookup in known, f"lookup must be {', '.join(known[:-1])} or {known[-1]}, not {lookup!r}")
+
+
 class InStream:
     """What the options of a coupled method have besides their fields: how its ends keep step (METHODS 3, *Stream*)."""
 
@@ -129,11 +141,13 @@ class CoupledOptions(WithDraftLength, InStream):
     ahead: int = option(-1, f"Drafts made while the cloud's word is on its way, 0 to {MAX_AHEAD}, or auto.", {"auto": -1})
     patience: float = patience_option()
     objective: Literal["speed", "cloud", "data", "battery"] = objective_option()
+    lookup: LookingUp = option("auto", LOOKUP_HELP)
 
     def __post_init__(self) -> None:
         self.require_draft_length()
         require(-1 <= self.ahead <= MAX_AHEAD, f"ahead must be 0 to {MAX_AHEAD} drafts, or -1 (auto), not {self.ahead}")
         self.require_patience()
+        require_lookup(self.lookup)
 
     @property
     def most_ahead(self) -> int:

@@ -15,6 +15,7 @@ from antiphon.methods.drafter import Drafter, Guess
 from antiphon.methods.effects import Came, Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.options import CoupledOptions
+from antiphon.methods.speculative.stream.looking_up import lookup_of
 from antiphon.methods.speculative.stream.pace import Pace
 from antiphon.methods.speculative.stream.racing import Racing
 from antiphon.wire.messages import Draft, Message, Progress, Verdict
@@ -40,6 +41,7 @@ class StreamDevice:
         self.pace: Pace = side.memory.learned or Pace(options, self._most)
         side.memory.learned = self.pace
         self.pace.resume()
+        self.lookup = lookup_of(side, self.drafter, options.lookup)
         self._told = side.transcript.position  # what the cloud knows that is known here
         self._drafted = 0  # drafts sent since the last verdict
         self._said_idle = False
@@ -49,28 +51,32 @@ class StreamDevice:
         if self.drafter.exhausted:
             self.drafter.tell()
         while (finish := self.side.transcript.finish) is None:
-            drafts = self._may_extend() and self.pace.pays(self._line, (yield Now()))
+            drafts = self._may_extend() and self.pace.pays(self._line, (yield Now()), self.lookup.guess(self._line))
             if not drafts:
                 yield from self._rest()
             message = yield Receive(0.0 if drafts else None)
             if message is not None:
                 yield self._settle(message, (yield Came()))
+                yield from self._tell()
             elif (yield from self._extend()) and self.pace.must_leave(len(self._line), (yield Now())):
                 yield self._send((yield Now()))
         return finish
 
     def _rest(self) -> Generator[Any, Any, None]:
-        """Before it waits: send what is left, say that nothing comes, or how far the answer is known."""
+        """Before it waits: send what is left, or say that nothing comes."""
         now = yield Now()
-        behind = self.side.transcript.position - self._told >= TOLD_EVERY
         if len(self._sent_in) < len(self._line):
             yield self._send(now)
         elif not self._line and not self._said_idle:
             self._said_idle = True
             yield self._send(now)
-        elif behind:
-            self._told = self.side.transcript.position
-            self.pace.trip.leave(now)
+
+    def _tell(self) -> Generator[Any, Any, None]:
+        """Tell how far the answer is known, where no new line has done so for long: one may stand for ever."""
+        transcript = self.side.transcript
+        if transcript.finish is None and transcript.position - self._told >= TOLD_EVERY:
+            self._told = transcript.position
+            self.pace.trip.leave((yield Now()))
             yield Send(Progress(self._told))
 
     def _may_extend(self) -> bool:
@@ -80,15 +86,24 @@ class StreamDevice:
         return len(line) < room and not ended and not self.drafter.exhausted
 
     def _extend(self) -> Generator[Any, Any, bool]:
-        """Make one draft; False where there can be no more."""
+        """Make one draft, or look up as many as pay; False where there can be no more."""
         started = yield Now()
+        if self._look_up(started):
+            return True
         draft = yield from self.drafter.draft(self._line, self.side.transcript.position, self._chance, exactly)
+        self.lookup.read()
         if draft is None:
             self.drafter.tell()
             return False
         self._line.append(Guess(draft.number, draft.entropy))
         self.pace.drafting.observe((yield Now()) - started)
         return True
+
+    def _look_up(self, now: float) -> bool:
+        before = len(self._line)
+        while self._may_extend() and (guess := self.lookup.guess(self._line)) and self.pace.pays(self._line, now, guess):
+            self._line.append(guess)
+        return len(self._line) > before
 
     def _send(self, now: float) -> Send:
         writer, rest = Writer(), self._line[len(self._sent_in) :]
@@ -112,6 +127,7 @@ class StreamDevice:
         fell, known = stood < min(len(numbers), len(line)), stood < len(sent_in)
         self.pace.trip.arrive(verdict.round, now)
         self.pace.tested(line[:stood], line[stood] if fell else None)
+        self.lookup.tested(line[:stood], line[stood] if fell else None)
         # One that stands, and was there before the pass, was left out of it.
         left = sent_in[verdict.accepted : min(stood, self._most)][:1]
         self.pace.came(verdict.accepted, sum(message <= verdict.round for message in left))
@@ -127,6 +143,7 @@ class StreamDevice:
         for number in numbers:
             self.side.transcript.commit(number)
         self.drafter.commit(numbers)
+        self.lookup.commit(numbers)
         exchanged, self._drafted = Exchanged(drafted=self._drafted), 0
         tokens = tuple(Emitted(number, kind) for number, kind in zip(numbers, kinds, strict=True))
         return Emit(tokens, exchanged, tested=Outcome.in_chain(stood, fell=fell))

@@ -46,14 +46,15 @@ class Pace:
         for _ in range(left):
             self._taken.observe(0.0)
 
-    def pays(self, line: Sequence[Guess], now: float) -> bool:
-        """Whether to draft on behind this line."""
+    def pays(self, line: Sequence[Guess], now: float, next: Guess | None) -> bool:
+        """Whether to draft on behind this line; with `next`, if that was looked up."""
         if self._idle >= LOOK_AGAIN:
             return True
         stands = self.acceptance.survival([guess.entropy for guess in line])
         # The first places of a line are past before it is there: it must stand for those too.
         behind = max(0.0, self.trip.passes_until(now + self.drafting.known()) - len(line))
-        chance = stands * self.acceptance.overall ** (int(behind) + 1)
+        alone = self.acceptance.overall if next is None else self.acceptance.of(next.entropy)
+        chance = stands * alone ** (int(behind) + 1)
         return chance * self._taken.share >= self._objective.least_chance
 
     def must_leave(self, drafts: int, now: float) -> bool:
