@@ -23,6 +23,9 @@ RUN_AHEAD = 64
 SAMPLES = 16
 """Of a round trip, or of the time between verdicts, so many of the newest count."""
 
+SILENCE = 1.0
+"""Seconds that a cloud may be silent at least before it counts as gone."""
+
 SLACK = 0.1
 """The share of a pass by which a draft is sent early: estimates are off."""
 
@@ -206,6 +209,11 @@ class Trip:
     def round_trip(self) -> float:
         """Seconds: the least that was seen of late, as messages also wait for a pass to end. 0 if nothing is known."""
         return min(self._trips, default=0.0)
+
+    @property
+    def patience(self) -> float:
+        """Seconds without a verdict after which the cloud counts as gone; without end before the first one (METHODS 3)."""
+        return max(SILENCE, 3 * (self.round_trip + self.pass_seconds)) if self._verdicts else math.inf
 
     def passes_until(self, now: float) -> float:
         """Passes that the cloud will have made, behind the last known verdict, when what is sent now gets there."""

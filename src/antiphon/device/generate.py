@@ -254,7 +254,7 @@ class Device:
 
             sampled = request.sampling.temperature > 0
             mixing = None if looked is None else DeviceMixing(looked.log_mass, sampled, reread, clouds)
-            yield DeviceSide(common, transcript, chance, drafter, mixing)
+            yield DeviceSide(common, transcript, chance, drafter, mixing, goes_on=request.on_loss == "local")
 
     async def _looked(self, method: Method, request: Request) -> Looked:
         library = self.library

@@ -107,7 +107,10 @@ class Memory:
 
 @dataclass(slots=True)
 class DeviceSide:
-    """What a device half works with. `drafter` is None for a method that needs no model here."""
+    """What a device half works with. `drafter` is None for a method that needs no model here.
+
+    goes_on: where the cloud is silent too, the answer goes on, and is shown.
+    """
 
     common: CommonVocabulary
     transcript: Transcript
@@ -115,6 +118,7 @@ class DeviceSide:
     drafter: Drafter | None = None
     mixing: "DeviceMixing | None" = None
     memory: Memory = field(default_factory=Memory)
+    goes_on: bool = False
 
 
 @dataclass(slots=True)

@@ -1,25 +1,27 @@
 """What becomes of an answer whose link is lost, as its request says: it waits, goes on alone, or ends (toys, virtual time)."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
-from antiphon.config import Request, SamplingParams
+from antiphon.config import Request
 from antiphon.core.distributions import Probs
-from antiphon.device.answer import Piece, Result
+from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.errors import AntiphonError, LinkError, ProtocolError, UsageError
+from antiphon.errors import LinkError, ProtocolError, UsageError
 from antiphon.methods import ALL_METHODS, WITHOUT_DOCUMENTS
 from antiphon.methods.base import DeviceSide
 from antiphon.methods.effects import Emit, Emitted, Finish, Half, Kind, Provisional
 from antiphon.methods.speculative.cloud_only import CLOUD
 from antiphon.wire import messages as m
+from device.offline import losses
+from device.offline.losses import ENDLESS, Told
 from device.resume.cuts import OTHERS, TOYS, another, asked, assert_same, frames, gone, written
-from support.broken_links import Cut, Network, boundaries, broken
+from support.broken_links import Network, boundaries, broken
 
 
 def alone(side: DeviceSide, options: Any, *, keep: bool) -> Half:
@@ -65,7 +67,6 @@ METHODS = {**WITHOUT_DOCUMENTS, "cloud": replace(CLOUD, drafts=True, device=Stre
 """`cloud`, whose device goes on alone; what it writes is no draft, but settled in the same way."""
 
 
-ENDLESS = SamplingParams(temperature=1.0, logit_bias=tuple((end, -1e3) for end in TOYS[1].vocabulary.ends))
 SLOW = {"costs": (lambda width, length: 0.05, lambda width, length: 0.033)}
 """A device that does not write all of it before the cloud can be back."""
 
@@ -74,54 +75,7 @@ def request(on_loss: str, on_return: str = "verify", **more: Any) -> Request:
     return replace(asked("cloud", **{"tokens": 24, **more}), sampling=ENDLESS, on_loss=on_loss, on_return=on_return)
 
 
-@dataclass
-class Told:
-    """What an answer came to, as who reads along sees it."""
-
-    result: Result | None = None
-    error: AntiphonError | None = None
-    settled: str = ""
-    provisional: str = ""
-    most: str = ""
-    """The longest text that was provisional."""
-    since: float = 0.0
-    """Seconds from the loss to the end."""
-    kinds: list[Kind] = field(default_factory=list)
-
-    def show(self, pieces: Sequence[Piece]) -> None:
-        for piece in pieces:
-            if piece.provisional:
-                self.provisional = piece.text
-            else:
-                self.settled, self.provisional = self.settled + piece.text, ""
-                self.kinds.append(piece.origin)
-            self.most = max(self.most, self.provisional, key=len)
-
-
-def told(what: Request, *cuts: Cut, away: float | None = None, prepare: Any = lambda network: None, **link: Any) -> Told:
-    """An answer whose link is cut there; the cloud stays away for so many seconds then, or for good."""
-
-    async def test(device: Device, connection: Connection, network: Network) -> Told:
-        seen, loop = Told(), asyncio.get_running_loop()
-        prepare(network)
-        network.arm(*cuts)
-        cut = network.cut
-
-        def leave(end: Any = None) -> None:
-            cut(end)
-            network.refuse = True
-            if away is not None:
-                loop.call_later(away, setattr, network, "refuse", False)
-
-        network.cut = leave  # type: ignore[method-assign]
-        try:
-            seen.result = await device.generate(what, connection, seen.show)
-        except AntiphonError as error:
-            seen.error = error
-        seen.since = loop.time() - network.cut_at
-        return seen
-
-    return broken(test, **{"models": lambda: TOYS, "methods": METHODS, **link})
+told = partial(losses.told, methods=METHODS)
 
 
 def length(what: Request) -> int:
@@ -275,7 +229,7 @@ def test_an_answer_that_begins_while_the_cloud_is_away_is_begun_alone() -> None:
         gone(network)
         asyncio.get_running_loop().call_later(5.0, setattr, network, "refuse", False)
         await asyncio.sleep(0.1)
-        seen = Told()
+        seen = Told(network)
         return await device.generate(request("local"), connection, seen.show), seen.most
 
     result, most = broken(test, methods=METHODS, models=lambda: TOYS)

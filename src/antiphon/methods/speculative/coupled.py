@@ -18,11 +18,12 @@ from antiphon.core.draft_length import Round
 from antiphon.errors import ProtocolError
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import DeviceSide, Method
-from antiphon.methods.drafter import Drafted, Guess
+from antiphon.methods.drafter import Guess
 from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.chain import ChainDevice
 from antiphon.methods.speculative.options import CoupledOptions
+from antiphon.methods.speculative.stream.alone import write_alone
 from antiphon.methods.speculative.stream.cloud import CoupledCloud
 from antiphon.methods.speculative.stream.device import StreamDevice
 from antiphon.methods.speculative.stream.looking_up import lookup_of
@@ -39,7 +40,7 @@ class LockstepDevice(ChainDevice):
         super().__init__(side, options)
         self.draft_chance = Racing(side.chance, side.common)
         self._most, self._ahead = options.max_drafts, options.most_ahead
-        self._line: list[Drafted | Guess] = []  # drafts that no verdict has settled yet
+        self._line = side.memory.line  # drafts that no verdict has settled yet
         self._lookup = lookup_of(side, self.drafter, options.lookup)
         self._sent = 0  # how many of them are on their way
         self._asked = False  # a token was asked for without a draft
@@ -101,7 +102,7 @@ class LockstepDevice(ChainDevice):
     def _extend(self) -> Generator[Any, Any, bool]:
         draft = self._lookup.guess(self._line) or (yield from self.draft(self._line))
         self._lookup.read()
-        self._line += [] if draft is None else [draft]
+        self._line += [] if draft is None else [Guess(draft.number, draft.entropy)]
         return draft is not None
 
     def _send_rest(self) -> Send:
@@ -127,7 +128,7 @@ class LockstepDevice(ChainDevice):
         self._lookup.tested([*stood, *rest[:follows]], None if follows else next)
         self._falls.append(known and not follows)
         self._verdicts += 1
-        self._line, self._sent = rest[1:] if follows else [], max(0, self._sent - len(numbers)) if follows else 0
+        self._line[:], self._sent = rest[1:] if follows else [], max(0, self._sent - len(numbers)) if follows else 0
         # With nothing on its way a line can be sent under a new epoch at no cost, and the cloud forgets the old one.
         self._epoch = self._epoch if self._sent else self._verdicts
         kind = Kind.CORRECTION if known and not follows else Kind.BONUS
@@ -174,4 +175,5 @@ COUPLED = Method(
     bits=accounting.ids_only,
     coupled=True,
     needs=frozenset({Need.WINNERS}),
+    alone=write_alone,
 )

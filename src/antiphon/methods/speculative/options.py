@@ -81,6 +81,9 @@ MAX_AHEAD = 32
 AHEAD_IN_LOCKSTEP = 3
 """Drafts made while a verdict is waited for, unless said."""
 
+MAX_SETTLE = 64
+"""Tokens that one pass settles of what was written while the link was lost, at most."""
+
 LONGEST_PATIENCE = 60_000.0
 """Milliseconds; what is longer is lockstep."""
 
@@ -108,12 +111,18 @@ def require_lookup(lookup: str) -> None:
     require(lookup in known, f"lookup must be {', '.join(known[:-1])} or {known[-1]}, not {lookup!r}")
 
 
+def settle_option() -> Any:
+    """The field `settle_width` of a coupled method."""
+    return option(AUTO_DRAFT_LENGTH + 1, f"Tokens written without the cloud that one of its passes reads, 2 to {MAX_SETTLE}.")
+
+
 class InStream:
     """What the options of a coupled method have besides their fields: how its ends keep step (METHODS 3, *Stream*)."""
 
     __slots__ = ()
     patience: float
     objective: str
+    settle_width: int
 
     @property
     def lockstep(self) -> bool:
@@ -130,6 +139,7 @@ class InStream:
         known = self.patience in (AUTO, LOCKSTEP) or 0 <= self.patience <= LONGEST_PATIENCE
         sentence = f"patience must be 0 to {LONGEST_PATIENCE:.0f} milliseconds, auto or lockstep, not {self.patience}"
         require(known, sentence)
+        require(2 <= self.settle_width <= MAX_SETTLE, f"settle width must be 2 to {MAX_SETTLE} tokens, not {self.settle_width}")
         require(self.objective in OBJECTIVES, f"objective must be one of {', '.join(OBJECTIVES)}, not {self.objective!r}")
 
 
@@ -142,6 +152,7 @@ class CoupledOptions(WithDraftLength, InStream):
     patience: float = patience_option()
     objective: Literal["speed", "cloud", "data", "battery"] = objective_option()
     lookup: LookingUp = option("auto", LOOKUP_HELP)
+    settle_width: int = settle_option()
 
     def __post_init__(self) -> None:
         self.require_draft_length()

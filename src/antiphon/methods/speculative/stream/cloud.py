@@ -62,7 +62,9 @@ class CoupledCloud:
 
     def __init__(self, side: CloudSide, options: CoupledOptions) -> None:
         self.side = side
-        self._most = options.max_drafts
+        self._most, self._longest = options.max_drafts, options.max_drafts + options.most_ahead
+        self._settles = options.settle_width - 1
+        self._settling = False  # the line was written while the link was lost
         self._pacing = _pacing(side, options)
         self._run_ahead = None if options.lockstep else RUN_AHEAD
         self._pending = Pending(side.transcript)
@@ -101,9 +103,9 @@ class CoupledCloud:
                 raise ProtocolError(f"{type(message).__name__} came where drafts were due", "out-of-turn")
 
     def _take_progress(self, step: int) -> None:
-        if not self._known <= step <= self.side.transcript.position:
+        if step > self.side.transcript.position:
             raise ProtocolError(f"the answer has {self.side.transcript.position} tokens, not {step}", "out-of-range")
-        self._known = step
+        self._known = max(self._known, step)
 
     def _take_drafts(self, message: Draft, now: float) -> None:
         """Add drafts to the line, or begin another one."""
@@ -113,9 +115,13 @@ class CoupledCloud:
         begins = epoch > pending.epoch
         if begins:
             pending.begin(epoch, self._begins[epoch])
+            self._settling = False
             self._known = max(self._known, self._begins[epoch])
         for number in self._numbers(message):
             pending.add(number)
+        # More than one pass reads, and at the very beginning, or more than anybody drafts ahead: it was written offline.
+        at_once = self._most if self._heard == 1 else self._longest
+        self._settling = self._settling or message.count > at_once
         answers = self._sent_at[epoch - 1] if begins else None
         self._pacing.heard(message.count, now, answers, current=epoch == len(self._begins) - 1)
 
@@ -133,8 +139,7 @@ class CoupledCloud:
     def _answer(self) -> Generator[Any, Any, None]:
         """One pass: commit the winners as far as the drafts agree, and the first that is not drafted."""
         transcript, verifier, writer, queue = self.side.transcript, self.side.verifier, Writer(), self._pending.queue
-        heard, there = self._heard, min(len(queue), self._most, transcript.remaining - 1)
-        drafts = list(queue)[: self._pacing.take(there)]
+        heard, drafts = self._heard, list(queue)[: self._taken()]
         winners = self._winners((yield from verifier.score(drafts, exactly)), drafts)
         # The last winner is the cloud's own token, unless the drafts agree with it too: then it ends the answer.
         accepted = len(winners) if len(winners) <= len(drafts) and winners[-1] == drafts[len(winners) - 1] else len(winners) - 1
@@ -146,11 +151,19 @@ class CoupledCloud:
             transcript.commit(number)
             self._pending.commit(number)
         verifier.commit(winners)
+        self._settling = self._settling and len(queue) > 0
+        # The device has drafts that stand: of them it lacks no token, only the word.
+        self._known = min(transcript.position, self._known + accepted)
         # A line that knows this verdict begins here.
         self._begins.append(transcript.position)
         for number in winners[accepted:]:
             writer.number(number, self.side.common.target_bits)
         yield Send(Verdict(heard, accepted, writer.finish()))
+
+    def _taken(self) -> int:
+        """How many of the drafts that are there the next pass reads."""
+        there = min(len(self._pending.queue), self.side.transcript.remaining - 1)
+        return min(there, self._settles) if self._settling else self._pacing.take(min(there, self._most))
 
     def _winners(self, targets: Targets, drafts: Sequence[int]) -> list[int]:
         winners: list[int] = []

@@ -4,6 +4,7 @@ It looks for verdicts between any two of its passes, so what is shown waits for 
 as long as that does not make them late. Where none is of use it stops, and reads what the cloud writes.
 """
 
+import math
 from collections.abc import Generator
 from typing import Any
 
@@ -12,7 +13,7 @@ from antiphon.core.stream import RUN_AHEAD
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import DeviceSide
 from antiphon.methods.drafter import Drafter, Guess
-from antiphon.methods.effects import Came, Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
+from antiphon.methods.effects import Came, Emit, Emitted, Exchanged, Half, Kind, Now, Provisional, Receive, Send, expect
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.options import CoupledOptions
 from antiphon.methods.speculative.stream.looking_up import lookup_of
@@ -51,16 +52,34 @@ class StreamDevice:
         if self.drafter.exhausted:
             self.drafter.tell()
         while (finish := self.side.transcript.finish) is None:
-            drafts = self._may_extend() and self.pace.pays(self._line, (yield Now()), self.lookup.guess(self._line))
+            now = yield Now()
+            silent = self._until_silence(now) == 0.0
+            drafts = silent or self._pays(now)
             if not drafts:
                 yield from self._rest()
-            message = yield Receive(0.0 if drafts else None)
+            message = yield Receive(0.0 if drafts else self._until_silence(now))
             if message is not None:
                 yield self._settle(message, (yield Came()))
                 yield from self._tell()
-            elif (yield from self._extend()) and self.pace.must_leave(len(self._line), (yield Now())):
-                yield self._send((yield Now()))
+            elif drafts and (yield from self._extend()):
+                yield from self._show_or_send(silent)
         return finish
+
+    def _pays(self, now: float) -> bool:
+        return self._may_extend(self._longest) and self.pace.pays(self._line, now, self.lookup.guess(self._line))
+
+    def _show_or_send(self, silent: bool) -> Generator[Any, Any, None]:
+        """Show what was drafted where the cloud is silent, else send it if it must leave now."""
+        if silent:
+            yield Provisional(tuple(guess.number for guess in self._line))
+        elif self.pace.must_leave(len(self._line), (yield Now())):
+            yield self._send((yield Now()))
+
+    def _until_silence(self, now: float) -> float | None:
+        """Seconds until the cloud counts as gone, 0 if it does; None where nobody would write on then."""
+        left = self.pace.trip.newest + self.pace.trip.patience - now
+        goes_on = self.side.goes_on and left < math.inf and self._may_extend(self.side.transcript.remaining)
+        return max(0.0, left) if goes_on else None
 
     def _rest(self) -> Generator[Any, Any, None]:
         """Before it waits: send what is left, or say that nothing comes."""
@@ -79,10 +98,10 @@ class StreamDevice:
             self.pace.trip.leave((yield Now()))
             yield Send(Progress(self._told))
 
-    def _may_extend(self) -> bool:
+    def _may_extend(self, longest: int) -> bool:
         transcript, line = self.side.transcript, self._line
         ended = bool(line) and transcript.is_end(line[-1].number)
-        room = min(self._longest, transcript.remaining - 1)
+        room = min(longest, transcript.remaining - 1)
         return len(line) < room and not ended and not self.drafter.exhausted
 
     def _extend(self) -> Generator[Any, Any, bool]:
@@ -101,7 +120,11 @@ class StreamDevice:
 
     def _look_up(self, now: float) -> bool:
         before = len(self._line)
-        while self._may_extend() and (guess := self.lookup.guess(self._line)) and self.pace.pays(self._line, now, guess):
+        while (
+            self._may_extend(self._longest)
+            and (guess := self.lookup.guess(self._line))
+            and self.pace.pays(self._line, now, guess)
+        ):
             self._line.append(guess)
         return len(self._line) > before
 
