@@ -1,6 +1,7 @@
 """`dsd` and `tslt` with block verification: both halves' real code, added up over every branch, over losses, and with seeds."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from antiphon.methods.base import Transcript
 from antiphon.methods.effects import Half, Kind
 from antiphon.methods.speculative.chain import ChainDevice
 from antiphon.methods.speculative.draft_length import Fixed
+from antiphon.options import options_of
 from antiphon.testing.distributions import LARGE, SMALL, Pair, distance, method_distribution, target_distribution, written
 from antiphon.testing.enumeration import output_distribution
 from antiphon.testing.exactness import FEW_BRANCHES, SAMPLINGS, VOCABULARIES, assert_exact
@@ -106,6 +108,13 @@ def test_more_drafts_stand(seed: int) -> None:
 def test_another_word_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="verification must be token or block, not 'blok'"):
         options(name, verification="blok")
+
+
+def test_the_protocol_page_has_the_option() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")
+    having = [name for name, method in METHODS.items() if any(one.name == "verification" for one in options_of(method.options))]
+    default = METHODS["dsd"].options().verification
+    assert f"| `verification` | {', '.join(f'`{name}`' for name in having)} | `{default}` (without it)" in page
 
 
 # Faults in the code itself.
