@@ -15,12 +15,13 @@ def plan(folder: Path, **changes: object) -> Plan:
     data = folder / "prompts.jsonl"
     data.write_text("\n".join(json.dumps({"prompt": prompt}) for prompt in PROMPTS))
     fields: dict = {
-        "data": data,
+        "data": (data,),
         "methods": ("dssd", "coupled", "coupled-tree"),
         "links": (parse_link("x-cosd@100"), parse_link("4g")),
         "computes": (parse_compute("a100-7b"),),
         "lengths": (2, 0),
         "expansions": ("2,2",),
+        "patiences": ("lockstep",),
         "temperatures": (1.0,),
         "prompts": 3,
         "tokens": 16,

@@ -14,7 +14,9 @@ from antiphon.errors import UsageError
 
 
 def speculative(
-    data: Annotated[Path, typer.Option(help="Prompts: a text such as WikiText-2's wiki.test.raw, or JSON lines.")],
+    data: Annotated[
+        list[Path], typer.Option(help="Prompts: a text such as WikiText-2's wiki.test.raw, or JSON lines; can be repeated.")
+    ],
     methods: Annotated[
         str, typer.Option(help="Methods, with commas between; cloud and cloud-trips always run.")
     ] = "dssd,xcosd-e,coupled,coupled-tree",
@@ -25,12 +27,17 @@ def speculative(
         list[str] | None,
         typer.Option(help="Hardware: a100-7b, 4090d-1.7b, paper, measured or a file, and changes; can be repeated."),
     ] = None,
-    draft_length: Annotated[str, typer.Option(help="Tokens drafted a round, or auto; with commas between.")] = "1,2,3,auto",
+    patience: Annotated[
+        str, typer.Option(help="Milliseconds that a cloud waits for coupled drafts, auto or lockstep; with commas between.")
+    ] = "auto,lockstep",
+    draft_length: Annotated[
+        str, typer.Option(help="Tokens drafted a round in lockstep, or auto; with commas between.")
+    ] = "1,2,3,auto",
     expansion: Annotated[
-        list[str] | None, typer.Option(help="Children by depth of trees; can be repeated. Else each method's own.")
+        list[str] | None, typer.Option(help="Children by depth of the trees, unless the methods' own; can be repeated.")
     ] = None,
     temperature: Annotated[str, typer.Option(help="Temperatures, with commas between; 0 is greedy.")] = "1.0",
-    prompts: Annotated[int, typer.Option(help="Prompts, evenly spread over the file.")] = 4,
+    prompts: Annotated[int, typer.Option(help="Prompts of each file, evenly spread over it.")] = 4,
     tokens: Annotated[int, typer.Option(help="Tokens of an answer at most.")] = 48,
     seeds: Annotated[int, typer.Option(help="Answers to each prompt.")] = 1,
     cloud_model: ModelName = "gemma3-270m",
@@ -50,12 +57,13 @@ def speculative(
     from antiphon_lab.report.origin import from_here, origin, typed
 
     plan = Plan(
-        data=data,
+        data=tuple(data),
         methods=names(methods),
         links=tuple(map(parse_link, link or ["4g"])),
         computes=tuple(map(parse_compute, profile or ["a100-7b"])),
         lengths=tuple(number_or_auto("draft length", length) for length in names(draft_length)),
         expansions=tuple(expansion or ()),
+        patiences=names(patience),
         temperatures=tuple(map(_temperature, names(temperature))),
         prompts=prompts,
         tokens=tokens,

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from antiphon.config import SamplingParams
+from antiphon.core.stream import LOCKSTEP
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.models.toy import named_toy
 from antiphon_lab.ends.no_drafts import NonDraftingModel
@@ -23,7 +24,9 @@ def trial(method: str, link: str = "4g", **options: object) -> Trial:
 def test_a_mute_device_makes_a_trip_a_token_and_the_answer_of_cloud() -> None:
     cloud, device = named_toy("toy-cloud"), named_toy("toy-device")
     (streamed,) = attempt(trial("cloud"), cloud, device, ["the "], 5)
-    (asking,) = attempt(trial("coupled", draft_length=1, ahead=0), cloud, NonDraftingModel(device), ["the "], 5)
+    (asking,) = attempt(
+        trial("coupled", draft_length=1, ahead=0, patience=LOCKSTEP), cloud, NonDraftingModel(device), ["the "], 5
+    )
     assert asking.token_ids == streamed.token_ids
     assert asking.answer.exchanged.drafted == 0
     assert asking.answer.rounds == asking.tokens == asking.passes

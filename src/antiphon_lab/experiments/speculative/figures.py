@@ -25,8 +25,9 @@ class Written:
 
     arrivals: seconds since the question and tokens, whenever some were committed. depths: of the drafts at the first, second
     and further levels of a round how many stood and how many were tested. cloud_ms: what the cloud's model worked, the prompt
-    included. opening: bits of the messages that open an answer, both ways. digest: of the tokens, to hold answers against each
-    other.
+    included. opening: bits of the messages that open an answer, both ways. up_packets, down_packets: of TCP, one frame or more
+    each; packet_bits: what TCP/IP and TLS add to them, both ways (`antiphon.wire.packets`). digest: of the tokens, to hold
+    answers against each other.
     """
 
     row: str
@@ -42,6 +43,9 @@ class Written:
     down_payload: int
     down_framing: int
     opening: int
+    up_packets: int
+    down_packets: int
+    packet_bits: int
     rounds: int
     drafted: int
     depths: tuple[tuple[int, int], ...]
@@ -81,6 +85,9 @@ def written(result: Result, **where: object) -> Written:
         down_payload=traffic.down.payload_bits,
         down_framing=traffic.down.framing_bits,
         opening=traffic.setup.bits,
+        up_packets=traffic.up.packets,
+        down_packets=traffic.down.packets,
+        packet_bits=traffic.up.packet_bits + traffic.down.packet_bits,
         rounds=answer.rounds,
         drafted=answer.exchanged.drafted,
         depths=tuple(answer.acceptance_by_depth()),
@@ -141,7 +148,7 @@ class Figures:
 
     @cached_property
     def tokens_per_round(self) -> float | None:
-        """Tokens of a round; None for a method without rounds."""
+        """Tokens of a round; None for a method without rounds, and in a stream."""
         rounds = sum(one.rounds for one in self.answers)
         return self.tokens / rounds if rounds else None
 
@@ -168,6 +175,12 @@ class Figures:
         names = ("up_payload", "up_framing", "down_payload", "down_framing", "opening")
         return {name: self.per_token(lambda one, name=name: getattr(one, name)) for name in names}  # type: ignore[misc]
 
+    @cached_property
+    def packets(self) -> dict[str, float]:
+        """Packets a token each way, and the bits a token that TCP/IP and TLS add to them."""
+        names = ("up_packets", "down_packets", "packet_bits")
+        return {name: self.per_token(lambda one, name=name: getattr(one, name)) for name in names}  # type: ignore[misc]
+
     def as_json(self) -> dict[str, object]:
         """The figures by name."""
         return {
@@ -183,6 +196,7 @@ class Figures:
             "itl_p50_s": self.itl_s(50),
             "itl_p90_s": self.itl_s(90),
             **{f"{name}_bits_per_token": value for name, value in self.bits.items()},
+            **{f"{name}_per_token": value for name, value in self.packets.items()},
             "tokens_per_round": self.tokens_per_round,
             "drafts_per_round": self._drafts_per_round(),
             "cloud_passes_per_token": self.per_token(lambda one: one.passes),

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from antiphon import __version__
 from antiphon.config import ModelConfig, SamplingParams
+from antiphon.core.stream import LOCKSTEP
 from antiphon.errors import UsageError
 from antiphon.methods import find
+from antiphon.options import read_options
 from antiphon_lab.ends.trials import Trial
 from antiphon_lab.hardware.profiles import Compute, PassCost
 from antiphon_lab.links.link import Channel, Link
@@ -18,7 +20,10 @@ REFERENCE = "cloud"
 """The cloud's model alone, streamed: one trip for the whole answer. Always run."""
 
 TRIPS = "cloud-trips"
-"""The same, but the device asks for each token: `coupled` with a device that cannot draft. Always run."""
+"""The same, but the device asks for each token: `coupled` in lockstep with a device that cannot draft. Always run."""
+
+KEPT = 2
+"""The form in which answers are kept: those of an older one are written anew."""
 
 REAL = Compute("this machine", PassCost(0.0), PassCost(0.0), "passes take as long as they take")
 
@@ -27,15 +32,18 @@ REAL = Compute("this machine", PassCost(0.0), PassCost(0.0), "passes take as lon
 class Plan:
     """What is run. lengths: draft lengths, 0 is auto. real: in real time, over a proxy, on this machine's hardware.
 
-    results: where answers are kept; html: where the page goes. seeds: answers to each prompt.
+    data: files of prompts, so many of each. patiences: of the methods that stream, as a person writes them; draft lengths count
+    in lockstep alone. expansions: none for what the methods have. results: where answers are kept; html: where the page goes.
+    seeds: answers to each prompt.
     """
 
-    data: Path
+    data: tuple[Path, ...]
     methods: tuple[str, ...]
     links: tuple[Link, ...]
     computes: tuple[Compute, ...]
     lengths: tuple[int, ...]
     expansions: tuple[str, ...]
+    patiences: tuple[str, ...]
     temperatures: tuple[float, ...]
     prompts: int
     tokens: int
@@ -45,6 +53,11 @@ class Plan:
     results: Path | None = None
     html: Path | None = None
     real: bool = False
+
+    @property
+    def asked(self) -> int:
+        """Prompts of all files."""
+        return self.prompts * len(self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +77,10 @@ class Row:
 
     @property
     def family(self) -> str:
-        """What it has in common with rows of the same method and other options."""
-        return TRIPS if self.mute else self.method
+        """What it has in common with rows of the same method and other options; lockstep is another way of working."""
+        if self.mute:
+            return TRIPS
+        return f"{self.method} lockstep" if ("patience", LOCKSTEP) in self.options else self.method
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +126,7 @@ class Ask:
         models = plan.cloud_model.name, plan.device_model.name, plan.real and plan.cloud_model.threads
         cost = asdict(self.setting.compute.draft), asdict(self.setting.compute.verify)
         what = (self.row.method, self.row.mute, options, self.setting.temperature, self.text, self.answer_seed, plan.tokens)
-        everything = json.dumps([__version__, models, what, asdict(self.setting.link), cost], default=repr)
+        everything = json.dumps([__version__, KEPT, models, what, asdict(self.setting.link), cost], default=repr)
         return hashlib.sha256(everything.encode()).hexdigest()[:20]
 
 
@@ -133,7 +148,8 @@ class ReseededLink(Link):
 
 def rows_of(plan: Plan) -> tuple[Row, ...]:
     """The rows, those of `cloud` first. Raises UsageError for a method or an option that cannot be."""
-    found = [Row(REFERENCE), Row("coupled", options=(("draft_length", 1), ("ahead", 0)), mute=True)]
+    asking = ("draft_length", 1), ("ahead", 0), ("patience", LOCKSTEP)
+    found = [Row(REFERENCE), Row("coupled", options=asking, mute=True)]
     for name in plan.methods:
         found += [] if name in (REFERENCE, TRIPS) else _variants(plan, name)
     return tuple(dict.fromkeys(found))
@@ -141,15 +157,23 @@ def rows_of(plan: Plan) -> tuple[Row, ...]:
 
 def _variants(plan: Plan, name: str) -> Iterator[Row]:
     own = {field.name for field in fields(find(name).options)}
-    if "draft_length" in own:
-        options: list[tuple[str, object]] = [("draft_length", length) for length in plan.lengths]
-    else:
-        options = [("expansion", expansion) for expansion in plan.expansions] if "expansion" in own else []
-    for option in options:
-        find(name).options_from(dict([option]))
-        yield Row(name, "auto" if option == ("draft_length", 0) else str(option[1]), (option,))
-    if not options:
-        yield Row(name)
+    for patience in plan.patiences if "patience" in own else ("",):
+        how = [f"patience={patience}"] if patience else []
+        waits = f"{patience} ms" if patience not in ("", "auto", "lockstep") else ""
+        for variant, shape in _shapes(plan, own, in_stream=patience not in ("", "lockstep")):
+            options = read_options(find(name).options, [*shape, *how], name)
+            find(name).options_from(options)
+            yield Row(name, f"{variant} {waits}".strip(), tuple(options.items()))
+
+
+def _shapes(plan: Plan, own: set[str], *, in_stream: bool) -> list[tuple[str, tuple[str, ...]]]:
+    """What is drafted at once: a name, and the options for it. In a stream a chain has as many as pay."""
+    if "draft_length" in own and not in_stream:
+        written = ["auto" if length == 0 else str(length) for length in plan.lengths]
+        return [(length, (f"draft_length={length}",)) for length in written]
+    if "expansion" in own and plan.expansions:
+        return [(expansion, (f"expansion={expansion}",)) for expansion in plan.expansions]
+    return [("", ())]
 
 
 def settings_of(plan: Plan) -> tuple[Setting, ...]:

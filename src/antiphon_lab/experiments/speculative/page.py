@@ -7,7 +7,7 @@ from antiphon_lab.ends.timeline import Commit, Timeline
 from antiphon_lab.experiments.speculative.auto import NEARNESS
 from antiphon_lab.experiments.speculative.figures import Figures
 from antiphon_lab.experiments.speculative.grid import REFERENCE, TRIPS, Setting
-from antiphon_lab.experiments.speculative.run import COSTS, SPEED, Report, costs, fastest, speed
+from antiphon_lab.experiments.speculative.run import COSTS, SPEED, WIRE, Report, costs, fastest, speed, wire
 from antiphon_lab.links.link import Link
 from antiphon_lab.links.traces import mean_rate
 from antiphon_lab.report import charts
@@ -29,7 +29,7 @@ def page(report: Report, origin: Origin) -> Page:
     """The page of a finished run."""
     plan = report.plan
     time, models = "real" if plan.real else "virtual", (plan.device_model.name, plan.cloud_model.name)
-    sizes = f"{_many(plan.prompts, 'prompt')}, {_many(plan.seeds, 'seed')}, up to {_many(plan.tokens, 'token')} an answer"
+    sizes = f"{_many(plan.asked, 'prompt')}, {_many(plan.seeds, 'seed')}, up to {_many(plan.tokens, 'token')} an answer"
     lead = f"{models[0]} drafts on the device for {models[1]} in the cloud, in {time} time: {sizes}."
     made = Page("Speculative methods over a link", lead)
     made.section("Speed", *_speed(report))
@@ -60,7 +60,7 @@ def _speed(report: Report) -> Iterator[Html]:
         axis, places = swept(links)
         what = f"{group[0].compute.name}, temperature {group[0].temperature:g}"
         if len(group) > 1:
-            caption = "Each method with its fastest draft length on that link; the bars are 95 % intervals."
+            caption = "Each method with its fastest options on that link; the bars are 95 % intervals."
             yield figure(_curves(report, group, axis, places), f"Tokens a second, {what}", caption)
         else:
             yield figure(
@@ -230,9 +230,9 @@ def _ticks(commit: Commit, until: float) -> Iterator[Tick]:
 
 
 def _tables(report: Report) -> Iterator[Html]:
-    headings = ["", *(" ".join(heading.split()) for heading in (*SPEED, *COSTS))]
+    headings = ["", *(" ".join(heading.split()) for heading in (*SPEED, *WIRE, *COSTS))]
     for place, setting in enumerate(report.settings):
-        rows = [[row.name, *speed(figures), *costs(figures)] for row, figures in report.rows(setting).items()]
+        rows = [[row.name, *speed(figures), *wire(figures), *costs(figures)] for row, figures in report.rows(setting).items()]
         shown = table(headings, rows, "" if place else setting.name)
         yield shown if place == 0 else folded(setting.name, shown)
 
@@ -251,7 +251,7 @@ def _method(report: Report, origin: Origin) -> Iterator[Html]:
             "In virtual time the real models and the real code of both ends run; the clock is charged for forward passes and "
             "for frames, and for nothing else."
         )
-    answers = report.plan.prompts * report.plan.seeds
+    answers = report.plan.asked * report.plan.seeds
     yield note(
         f"Intervals are the middle 95 % of 1,000 resamplings of the answers, {answers} a row; \u00b1 is half of their width. "
         f"Of fewer than {FEWEST} answers there are none."

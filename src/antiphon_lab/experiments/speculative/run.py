@@ -58,7 +58,7 @@ class Report:
         """Settings and figures, by name."""
         plan = self.plan
         models = {"cloud_model": plan.cloud_model.name, "model": plan.device_model.name}
-        sizes = {"prompts": plan.prompts, "seeds": plan.seeds, "tokens": plan.tokens}
+        sizes = {"prompts": plan.asked, "seeds": plan.seeds, "tokens": plan.tokens}
         time = "real" if plan.real else "virtual"
         return {
             **models,
@@ -84,7 +84,7 @@ def run(plan: Plan, console: Console) -> Report:
     """Write the answers that are not there yet, and show a table a setting. Raises one of `antiphon.errors`."""
     if plan.html is not None:
         require_writable(plan.html)
-    asks = asks_of(plan, prompts_of(plan.data, plan.prompts))
+    asks = asks_of(plan, [prompt for file in plan.data for prompt in prompts_of(file, plan.prompts)])
     kept = Store(plan.results)
     timelines = _write(plan, asks, kept)
     report = Report(plan, collected(plan, asks, kept), timelines)
@@ -177,16 +177,26 @@ def _ends(plan: Plan) -> Iterator[tuple[Write, Callable[[Ask], Timeline]]]:
 
 
 SPEED = ("tokens/s", "times cloud", "first\nms", "itl\np50", "itl\np90", "tokens\na round")
-COSTS = ("bits up", "bits down", "opening", "passes\na token", "cloud ms\na token", "accepted\nby depth")
+WIRE = ("bits up", "bits down", "opening", "packets\nup", "packets\ndown", "TCP/IP\nand TLS")
+COSTS = ("passes\na token", "cloud ms\na token", "accepted\nby depth")
 
 
 def tables(setting: Setting, rows: Mapping[Row, Figures]) -> list[Table]:
-    """The rows of a setting: how fast they are, and what they cost."""
+    """The rows of a setting: how fast they are, what they send, and what they cost the cloud."""
     spread = f"\u00b1: half of the middle 95 % of resampled answers; {UNSURE}: {TOO_FEW}"
-    bits = "bits are payload + framing, a token; those that open an answer are shared out among its tokens"
+    bits = (
+        "bits are payload + framing, a token; those that open an answer are shared out among its tokens; TCP/IP and TLS would "
+        "add so many bits more, to so many packets a token"
+    )
     return [
         table_of(setting.name, SPEED, {row.name: speed(figures) for row, figures in rows.items()}, spread),
-        table_of("", COSTS, {row.name: costs(figures) for row, figures in rows.items()}, bits),
+        table_of("", WIRE, {row.name: wire(figures) for row, figures in rows.items()}, bits),
+        table_of(
+            "",
+            COSTS,
+            {row.name: costs(figures) for row, figures in rows.items()},
+            "the reading of the prompt counts in the milliseconds, and not in the passes",
+        ),
     ]
 
 
@@ -211,13 +221,21 @@ def speed(figures: Figures) -> list[str]:
     ]
 
 
-def costs(figures: Figures) -> list[str]:
-    """The cells of COSTS."""
-    bits = {name: short(value) for name, value in figures.bits.items()}
+def wire(figures: Figures) -> list[str]:
+    """The cells of WIRE, a token."""
+    bits, packets = {name: short(value) for name, value in figures.bits.items()}, figures.packets
     return [
         f"{bits['up_payload']} + {bits['up_framing']}",
         f"{bits['down_payload']} + {bits['down_framing']}",
         bits["opening"],
+        *(f"{packets[name]:.2f}" for name in ("up_packets", "down_packets")),
+        short(packets["packet_bits"]),
+    ]
+
+
+def costs(figures: Figures) -> list[str]:
+    """The cells of COSTS."""
+    return [
         f"{figures.per_token(lambda one: one.passes):.2f}",
         f"{figures.per_token(lambda one: one.cloud_ms):.1f}",
         " ".join(f"{rate:.2f}".lstrip("0") for rate in figures.acceptance[:4]) or "-",

@@ -6,6 +6,7 @@ Two toys in virtual time, answers of 64 tokens at most; the same seeds give the 
 import pytest
 
 from antiphon.config import SamplingParams
+from antiphon.core.stream import LOCKSTEP
 from antiphon.methods.speculative import draft_length as lengths
 from antiphon.methods.speculative.options import AUTO_DRAFT_LENGTH
 from antiphon.models.toy import ToyModel, toy_pieces
@@ -23,7 +24,9 @@ FIXED = (1, 2, 3, 4, AUTO_DRAFT_LENGTH)
 
 def tokens_per_s(method: str, link: str, draft_length: int) -> float:
     sampling = SamplingParams(temperature=1.0)
-    trial = Trial(method, parse_link(link), HARDWARE, sampling, {"draft_length": draft_length}, max_tokens=64)
+    trial = Trial(
+        method, parse_link(link), HARDWARE, sampling, {"draft_length": draft_length, "patience": LOCKSTEP}, max_tokens=64
+    )
     results = [one for seed in (1, 101) for one in attempt(trial, CLOUD, DEVICE, PROMPTS, seed)]
     return sum(one.tokens for one in results) / sum(one.answer.seconds for one in results)
 

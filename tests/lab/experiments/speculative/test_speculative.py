@@ -47,8 +47,8 @@ def test_every_row_answers_every_prompt_with_every_seed(measured: Report) -> Non
             "cloud-trips",
             "dssd 2",
             "dssd auto",
-            "coupled 2",
-            "coupled auto",
+            "coupled lockstep 2",
+            "coupled lockstep auto",
             "coupled-tree 2,2",
         ]
         for found in rows.values():
@@ -112,7 +112,7 @@ def test_the_opening_of_an_answer_is_counted(measured: Report) -> None:
 @pytest.mark.medium
 def test_answers_that_are_those_of_cloud_are_counted(measured: Report) -> None:
     """With the same seed `coupled` writes them, `dssd` others."""
-    assert figures(measured, "coupled 2").same == figures(measured, TRIPS).same == 12
+    assert figures(measured, "coupled lockstep 2").same == figures(measured, TRIPS).same == 12
     assert figures(measured, "dssd 2").same < 12
 
 
@@ -124,7 +124,8 @@ def test_the_tables_show_each_row(measured: Report) -> None:
         console.print(table)
     text = console.export_text()
     assert "4g, a100-7b, temperature 1" in text
-    assert text.count("coupled-tree 2,2") == 2
+    assert text.count("coupled-tree 2,2") == 3
+    assert "TCP/IP" in text
     assert "\u00b1" in text
 
 
@@ -264,7 +265,7 @@ def command(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
 @pytest.mark.medium
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    data, html = plan(tmp_path).data, tmp_path / "page.html"
+    (data,), html = plan(tmp_path).data, tmp_path / "page.html"
     models = ["--cloud-model", "toy-cloud", "--model", "toy-device"]
     sizes = ["--prompts", "2", "--tokens", "8", "--draft-length", "1,auto", "--temperature", "0,1", "--methods", "dssd"]
     places = ["--link", "lan", "--link", "concord@20", "--profile", "paper,draft=2ms"]
@@ -299,7 +300,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 def test_what_a_person_can_mend_is_one_sentence(
     arguments: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    models = ["--data", str(plan(tmp_path).data), "--cloud-model", "toy-cloud", "--model", "toy-device"]
+    models = ["--data", str(plan(tmp_path).data[0]), "--cloud-model", "toy-cloud", "--model", "toy-device"]
     assert command(*models, *arguments, monkeypatch=monkeypatch) == 2
     complaint = capsys.readouterr().err
     assert sentence in complaint
@@ -317,6 +318,6 @@ def test_what_a_person_can_mend_is_one_sentence(
 )
 def test_data_that_asks_nothing(tmp_path: Path, content: str, sentence: str) -> None:
     asked = plan(tmp_path, prompts=1)
-    asked.data.write_text(content)
+    asked.data[0].write_text(content)
     with pytest.raises(UsageError, match=sentence):
         run(asked, QUIET)

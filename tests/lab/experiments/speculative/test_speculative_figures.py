@@ -28,6 +28,9 @@ def answer(arrivals: tuple, **changes: object) -> Written:
         "down_payload": 30,
         "down_framing": 40,
         "opening": 60,
+        "up_packets": 3,
+        "down_packets": 6,
+        "packet_bits": 600,
         "rounds": len(arrivals),
         "drafted": 4,
         "depths": ((1, 2), (0, 1)),
@@ -48,6 +51,7 @@ def test_tokens_that_come_together_are_no_time_apart() -> None:
     assert found.itl_s(50) == 0
     ways = {"up_payload": 10 / 6, "up_framing": 20 / 6, "down_payload": 5, "down_framing": 40 / 6}
     assert found.bits == pytest.approx({**ways, "opening": 10})
+    assert found.packets == pytest.approx({"up_packets": 0.5, "down_packets": 1, "packet_bits": 100})
 
 
 @pytest.mark.parametrize("method", ["dssd", "xcosd-e", "coupled", "tslt-tree", "u-hlm"])

@@ -15,6 +15,7 @@ import pytest
 
 from antiphon.config import SamplingParams
 from antiphon.core.distributions import Logits, Probs, process, total_variation, truncated
+from antiphon.core.stream import LOCKSTEP
 from antiphon.device.answer import Result
 from antiphon.models.toy import ToyModel, toy_pieces
 from antiphon_lab.ends.no_drafts import NonDraftingModel
@@ -156,7 +157,7 @@ def bits_a_round(method: str, drafts: int, alpha: float) -> tuple[float, float]:
 def test_the_bits_of_a_round(method: str) -> None:
     """Besides: padding to whole bytes, and the accepted count, which goes down."""
     own = SPARSE if method == "tslt" else {"draft_precision": 32}
-    results = answers(method, "x-cosd", draft_length=6, precision=32, ahead=0, **own)
+    results = answers(method, "x-cosd", draft_length=6, precision=32, ahead=0, patience=LOCKSTEP, **own)
     rounds, distributions = sum(result.answer.rounds for result in results), {"tslt": ALPHA_TRUNCATED, "coupled": COUPLED}
     forms = bits_a_round(method, 6, realised(results, distributions.get(method, ALPHA)))
     for way, form, besides in zip(("up", "down"), forms, (4, 7), strict=True):
@@ -173,7 +174,7 @@ def test_the_figure_of_x_cosd_on_toys() -> None:
         trial = Trial(method, parse_link("x-cosd@100"), PROFILES["a100-7b"], SAMPLING, options, TOKENS)
         return speed(attempt(trial, CLOUD, NonDraftingModel(DEVICE) if mute else DEVICE, ["the "] * ANSWERS))
 
-    streamed, asking = tried("cloud"), tried("coupled", mute=True, draft_length=1, ahead=0)
+    streamed, asking = tried("cloud"), tried("coupled", mute=True, draft_length=1, ahead=0, patience=LOCKSTEP)
     candidates, tree = tried("xcosd-e", draft_length=2), tried("coupled-tree", expansion="2,2,2")
     print(f"cloud {streamed:.1f}, a trip a token {asking:.1f}, xcosd-e {candidates:.1f}, coupled-tree {tree:.1f} tokens/s")
     assert streamed == pytest.approx(30, rel=0.02)

@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from antiphon.config import ModelConfig
+from antiphon.core.stream import AUTO, LOCKSTEP
+from antiphon.methods import find
 from antiphon_lab.experiments.speculative.grid import Ask, Row, Setting, asks_of, rows_of, settings_of
 from antiphon_lab.experiments.speculative.page import swept
 from antiphon_lab.hardware.profiles import parse_compute
@@ -16,6 +18,38 @@ def test_the_rows_of_a_plan(tmp_path: Path) -> None:
     names = [row.name for row in rows_of(asked)]
     assert names == ["cloud", "cloud-trips", "dssd 2", "dssd auto", "u-hlm", "tslt-tree 2,2", "tslt-tree 4", "device"]
     assert len(asks_of(asked, list(PROMPTS[:3]))) == len(names) * 2 * 3 * 4
+
+
+def test_rows_of_the_stream_and_of_lockstep(tmp_path: Path) -> None:
+    """Lengths and `auto` beside the best of them are about lockstep; in a stream there is one row a patience."""
+    asked = plan(tmp_path, methods=("dssd", "coupled"), patiences=("auto", "lockstep", "0", "50"))
+    rows = {row.name: row for row in rows_of(asked)}
+    assert list(rows)[2:] == [
+        "dssd 2",
+        "dssd auto",
+        "coupled",
+        "coupled lockstep 2",
+        "coupled lockstep auto",
+        "coupled 0 ms",
+        "coupled 50 ms",
+    ]
+    assert {rows[name].family for name in ("coupled", "coupled 0 ms")} == {"coupled"}
+    assert {rows[name].family for name in ("coupled lockstep 2", "coupled lockstep auto")} == {"coupled lockstep"}
+    made = {name: find("coupled").options_from(dict(row.options)) for name, row in rows.items() if row.method == "coupled"}
+    waits = {name: options.patience for name, options in made.items()}
+    assert waits == {
+        "cloud-trips": LOCKSTEP,
+        "coupled": AUTO,
+        "coupled lockstep 2": LOCKSTEP,
+        "coupled lockstep auto": LOCKSTEP,
+        "coupled 0 ms": 0,
+        "coupled 50 ms": 50,
+    }
+
+
+def test_a_tree_without_an_expansion_is_the_methods_own(tmp_path: Path) -> None:
+    rows = rows_of(plan(tmp_path, methods=("tslt-tree",), expansions=()))
+    assert rows[2] == Row("tslt-tree")
 
 
 def test_a_key_tells_all_that_an_answer_depends_on(tmp_path: Path) -> None:
