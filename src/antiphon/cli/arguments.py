@@ -18,14 +18,18 @@ ThreadsOfEach = Annotated[int, typer.Option(help="Threads of each of the two mod
 Context = Annotated[int, typer.Option(help="Tokens of the model's context.", rich_help_panel=ENDS)]
 CloudUrl = Annotated[
     str | None,
-    typer.Option(
-        "--cloud", help="The cloud's address, ws://127.0.0.1:8765; several of one cloud with commas.", rich_help_panel=ENDS
-    ),
+    typer.Option("--cloud", help="ws://HOST:PORT of the cloud; several with commas.", rich_help_panel=ENDS),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")]
 AnswerAsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.", rich_help_panel=ANSWER)]
-DraftLength = Annotated[
-    str | None, typer.Option(help="Tokens drafted a round, or auto.", show_default="the method's", rich_help_panel=METHOD)
+DraftLength = Annotated[str | None, typer.Option(help="Tokens drafted a round, or auto.", rich_help_panel=METHOD)]
+Patience = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MS",
+        help="Wait for drafts: MS, auto or lockstep.",
+        rich_help_panel=METHOD,
+    ),
 ]
 DraftLengthOfAll = Annotated[str, typer.Option("--draft-length", help="Tokens drafted a round by every method, or auto.")]
 Temperature = Annotated[float, typer.Option(help="0 is greedy.", rich_help_panel=SAMPLING)]

@@ -21,6 +21,7 @@ from antiphon.cli.arguments import (
     MinP,
     OnLoss,
     OnReturn,
+    Patience,
     PresencePenalty,
     RepetitionPenalty,
     Seed,
@@ -51,6 +52,7 @@ def generate(
     on_return: OnReturn = _REQUEST.on_return,
     method: Annotated[str, typer.Option(help="See `antiphon methods`.", rich_help_panel=METHOD)] = _REQUEST.method,
     draft_length: DraftLength = None,
+    patience: Patience = None,
     option: OptionTexts = None,
     temperature: Temperature = _SAMPLING.temperature,
     top_p: TopP = _SAMPLING.top_p,
@@ -70,7 +72,7 @@ def generate(
 ) -> None:
     """Write one answer: text to stdout as it comes, a summary to stderr."""
     sampling = SamplingParams(repetition_penalty, presence_penalty, frequency_penalty, (), temperature, top_k, top_p, min_p)
-    options = method_options(_method(method), option, draft_length=draft_length)
+    options = method_options(_method(method), option, draft_length=draft_length, patience=patience)
     text = from_stdin("prompt") if prompt == "-" else prompt
     request = Request(text, method, options, sampling, max_tokens, tuple(stop or ()), chat, seed, on_loss, on_return)
     device_config = None if model is None else ModelConfig(model, context, threads)
@@ -115,8 +117,7 @@ async def _generate(request: Request, url: str | None, model: ModelConfig | None
 
 
 def _summary(figures: dict[str, Any]) -> str:
-    speed, rate = figures["tokens_per_s"], figures["acceptance_rate"]
-    passes = figures["cloud_passes_per_token"]
+    speed, passes = figures["tokens_per_s"], figures["cloud_passes_per_token"]
     parts = [
         f"{figures['method']}: {figures['tokens']} tokens",
         "exact" if figures["exact"] else "not exact",
@@ -125,7 +126,7 @@ def _summary(figures: dict[str, Any]) -> str:
         f"{figures['tokens_per_round']:.2f} tokens a round" if figures["tokens_per_round"] else "",
         f"{figures['trips_per_round']:.2f} trips a round" if (figures["trips_per_round"] or 1) > 1 else "",
         _alone(figures),
-        f"{rate:.0%} of tested drafts accepted" if rate is not None else "",
+        _drafts(figures),
         f"{figures['uplink_bits_per_token']:,.0f} bits up and {figures['downlink_bits_per_token']:,.0f} down a token"
         if figures["tokens"]
         else "",
@@ -134,6 +135,16 @@ def _summary(figures: dict[str, Any]) -> str:
         f"seed {figures['seed']}",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _drafts(figures: dict[str, Any]) -> str:
+    """What became of drafts. Of a stream all are counted: it has no rounds, and the device may make more than are tested."""
+    rate = figures["acceptance_rate"]
+    if rate is None:
+        return ""
+    if figures["rounds"]:
+        return f"{rate:.0%} of tested drafts accepted"
+    return f"{figures['drafted']} drafts sent, {figures['accepted']} of {figures['tested']} tested accepted"
 
 
 def _alone(figures: dict[str, Any]) -> str:

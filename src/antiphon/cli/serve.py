@@ -30,6 +30,9 @@ def serve(
     baselines: Annotated[
         bool, typer.Option("--baselines", help="Offer also gr, tr, u-hlm, cu-hlm, drdg-sw, drdg-tw and drcg, to compare with.")
     ] = False,
+    patience: Annotated[
+        float, typer.Option(metavar="MS", help="Wait so long for drafts at least: fewer passes, slower answers.")
+    ] = 0.0,
 ) -> None:
     """Serve a cloud: the large model, for devices to connect to."""
     from antiphon.cloud.server import address, listen
@@ -55,7 +58,7 @@ def serve(
             held = f"{stats.passages:,} passage{'' if stats.passages == 1 else 's'}"
             typer.echo(f"antiphon: {held} in {shown.line(shown.address(library))}", err=True)
         listener = stack.enter_context(listen(config))
-        cloud = Cloud(load(model_config), methods=offered(baselines=baselines), library=index)
+        cloud = Cloud(load(model_config), methods=offered(baselines=baselines), library=index, patience=patience / 1000)
         typer.echo(f"antiphon: {cloud.model.name} listens on {address(listener)} (Ctrl-C stops it)")
         sys.stdout.flush()
         try:

@@ -21,6 +21,7 @@ from antiphon.methods.base import CloudMixing, CloudSide, Method, Transcript
 from antiphon.methods.effects import ServingHalf, Step
 from antiphon.methods.mixture.cloud import kept_bytes
 from antiphon.methods.mixture.context_budget import fitted
+from antiphon.methods.speculative.options import LONGEST_PATIENCE
 from antiphon.methods.verifier import Verifier
 from antiphon.models.base import public_name
 from antiphon.models.catalog import AnyModel, model_of
@@ -68,6 +69,8 @@ class Cloud:
         patience: float = 0.0,
     ) -> None:
         """patience: seconds that a device must let it wait for drafts, at least, where it would write on without."""
+        if not 0 <= patience <= LONGEST_PATIENCE / 1000:
+            raise UsageError(f"a cloud's patience must be 0 to {LONGEST_PATIENCE / 1000:g} seconds, not {patience:g}")
         offers = {**(offered() if methods is None else methods), **PROBES}
         with ExitStack() as opened:
             self.model = model_of(model)

@@ -3,7 +3,7 @@
 import typer
 
 from antiphon.cli.running import run
-from antiphon_lab.cli import bench, link, profile, reproduce
+from antiphon_lab.cli import bench, link, profile, race, reproduce
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -15,6 +15,7 @@ app.add_typer(bench.bench, name="bench")
 app.add_typer(reproduce.reproduce, name="reproduce")
 app.command()(link.link)
 app.command()(profile.profile)
+app.command()(race.race)
 
 
 @app.callback()

@@ -1,0 +1,50 @@
+"""`antiphon-lab race`."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from antiphon.cli.arguments import AsJson, ModelName, Temperature, ThreadsOfEach
+from antiphon.config import ModelConfig, SamplingParams
+
+
+def race(
+    prompt: Annotated[str, typer.Argument(help="What both go on from.")] = "To bake a simple loaf of bread, you first",
+    method: Annotated[str, typer.Option(help="Who races against `cloud`, the plain stream.")] = "coupled",
+    hardware: Annotated[
+        str, typer.Option(help="a100-7b, 4090d-1.7b, paper, measured (this machine's own) or a file, and changes.")
+    ] = "a100-7b",
+    link: Annotated[str, typer.Option(help="A link, such as 4g (see antiphon-lab link --list).")] = "4g",
+    max_tokens: int = 64,
+    temperature: Temperature = 0.7,
+    seed: int = 1,
+    cloud_model: ModelName = "gemma3-270m",
+    model: ModelName = "smollm2-135m",
+    threads: ThreadsOfEach = 1,
+    as_json: AsJson = False,
+) -> None:
+    """The same answer as a plain stream and by a method, side by side, replayed at the pace of some hardware and a link."""
+    from antiphon_lab.experiments.race import Plan, run
+    from antiphon_lab.experiments.race_screen import show
+    from antiphon_lab.hardware.profiles import parse_compute
+    from antiphon_lab.links.notation import parse_link
+    from antiphon_lab.report.origin import from_here, typed
+
+    plan = Plan(
+        method=method,
+        prompt=prompt,
+        link=parse_link(link),
+        compute=parse_compute(hardware),
+        sampling=SamplingParams(temperature=temperature),
+        max_tokens=max_tokens,
+        seed=seed,
+        cloud_model=ModelConfig(cloud_model, threads=threads),
+        device_model=ModelConfig(model, threads=threads),
+    )
+    found = run(plan)
+    show(found, Console(stderr=as_json))
+    if as_json:
+        typer.echo(json.dumps(from_here(found.as_json(), typed(sys.argv[1:]))))
