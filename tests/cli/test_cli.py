@@ -177,7 +177,7 @@ WITH_TOY = ("generate", "--model", "toy-device", "x")
         ((*WITH_TOY, "--method", "concord"), "the method concord answers from documents: `antiphon ask` runs it"),
         ((*WITH_TOY, "--draft-length", "few"), "draft_length must be a whole number or auto, not 'few'"),
         ((*WITH_TOY, "--draft-length", "17"), "draft length must be 1 to 16, or 0 (auto), not 17"),
-        ((*WITH_TOY, "--method", "coupled", "-o", "ahead=33"), "ahead must be 0 (wait) to 32 drafts, not 33"),
+        ((*WITH_TOY, "--method", "coupled", "-o", "ahead=33"), "ahead must be 0 to 32 drafts, or -1 (auto), not 33"),
         ((*WITH_TOY, "--method", "dssd", "-o", "precision=8"), "precision must be 16 or 32 bits, not 8"),
         ((*WITH_TOY, "-o", "ahead"), "an option is written name=value, not 'ahead'"),
         (

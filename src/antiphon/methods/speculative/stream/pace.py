@@ -1,5 +1,6 @@
 """What a device has learned of a stream, and how far it should draft (METHODS 3, *Stream*)."""
 
+import math
 from collections.abc import Sequence
 
 from antiphon.core.draft_length import Acceptance
@@ -51,11 +52,22 @@ class Pace:
         if self._idle >= LOOK_AGAIN:
             return True
         stands = self.acceptance.survival([guess.entropy for guess in line])
-        # The first places of a line are past before it is there: it must stand for those too.
-        behind = max(0.0, self.trip.passes_until(now + self.drafting.known()) - len(line))
         alone = self.acceptance.overall if next is None else self.acceptance.of(next.entropy)
-        chance = stands * alone ** (int(behind) + 1)
+        chance = stands * alone ** self._until_in_time(len(line), now)
         return chance * self._taken.share >= self._objective.least_chance
+
+    def _until_in_time(self, drafts: int, now: float) -> float:
+        """Further drafts behind a line of so many until one is there in time, that one too; infinite if none ever is.
+
+        The first places of a line are past before it is there: it must stand for those too. While the device makes them the
+        cloud goes on.
+        """
+        gap, alone = self.drafting.known(), self.trip.pass_seconds
+        late = self.trip.passes_until(now + gap) - drafts
+        if late < 1.0:
+            return 1.0
+        gains = 1.0 - gap / alone if alone > 0 else 1.0
+        return math.floor(late / gains) + 1.0 if gains > 0 else math.inf
 
     def must_leave(self, drafts: int, now: float) -> bool:
         """Whether drafts must leave now, the last of so many in their line; else they wait for the next one."""
