@@ -21,7 +21,7 @@ from antiphon.cli.arguments import (
 )
 from antiphon.config import ModelConfig, SamplingParams
 from antiphon_lab.cli.rag import rag
-from antiphon_lab.cli.speculative import speculative
+from antiphon_lab.cli.speculative import heat, speculative
 
 bench = typer.Typer(no_args_is_help=True, help="Measure Antiphon.")
 bench.command()(speculative)
@@ -60,6 +60,40 @@ def noise(
     Console(stderr=as_json).print(table(found))
     if as_json:
         typer.echo(json.dumps(_told({"costs": [asdict(cost) for cost in found]})))
+
+
+@bench.command()
+def stream(
+    method: Annotated[str, typer.Option(help="What is held against `cloud`, the plain stream.")] = "coupled",
+    link: Annotated[
+        list[str] | None, typer.Option(help="loopback, or a link (see antiphon-lab link --list); can be repeated.")
+    ] = None,
+    temperature: Annotated[str, typer.Option(help="Temperatures, with commas between; 0 is greedy.")] = "0,1",
+    answers: Annotated[int, typer.Option(help="Pairs of answers in each setting.")] = 10,
+    tokens: Annotated[int, typer.Option(help="Tokens of an answer at most.")] = 48,
+    seed: int = 1,
+    cloud_model: ModelName = "gemma3-270m",
+    model: ModelName = "smollm2-135m",
+    threads: ThreadsOfEach = 1,
+    as_json: AsJson = False,
+) -> None:
+    """In real time on this machine: how many times as fast as the cloud's plain stream a method is."""
+    from antiphon_lab.experiments.stream import LOOPBACK, Plan, run
+    from antiphon_lab.links.notation import parse_link
+
+    plan = Plan(
+        method=method,
+        links=tuple(None if name == LOOPBACK else parse_link(name) for name in link or [LOOPBACK, "rtt=50ms"]),
+        temperatures=tuple(map(heat, names(temperature))),
+        answers=answers,
+        tokens=tokens,
+        seed=seed,
+        cloud_model=ModelConfig(cloud_model, threads=threads),
+        device_model=ModelConfig(model, threads=threads),
+    )
+    report = run(plan, Console(stderr=as_json))
+    if as_json:
+        typer.echo(json.dumps(_told(report.as_json())))
 
 
 @bench.command()

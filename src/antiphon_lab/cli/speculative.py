@@ -64,7 +64,7 @@ def speculative(
         lengths=tuple(number_or_auto("draft length", length) for length in names(draft_length)),
         expansions=tuple(expansion or ()),
         patiences=names(patience),
-        temperatures=tuple(map(_temperature, names(temperature))),
+        temperatures=tuple(map(heat, names(temperature))),
         prompts=prompts,
         tokens=tokens,
         seeds=seeds,
@@ -81,7 +81,8 @@ def speculative(
         typer.echo(json.dumps(from_here(report.as_json(), command)))
 
 
-def _temperature(given: str) -> float:
+def heat(given: str) -> float:
+    """A temperature. Raises UsageError."""
     try:
         return float(given)
     except ValueError as error:

@@ -46,13 +46,23 @@ class RealEnds:
         """One answer, over a link of its own."""
         return write_over(trial.link, self._cloud, self._mute if mute else self._device, trial.request(prompt, seed))
 
+    def answer(self, request: Request, link: Link | None) -> Result:
+        """One answer, over a link of its own; None: over loopback, with nothing between the ends."""
+        return write_over(link, self._cloud, self._device, request)
 
-def write_over(link: Link, cloud: Address, device: Device, request: Request) -> Result:
-    """One answer in real time, over a link of its own to the cloud that listens there; the device's alone if the method is."""
+
+def write_over(link: Link | None, cloud: Address, device: Device, request: Request) -> Result:
+    """One answer in real time, over a link of its own to the cloud that listens there; the device's alone if the method is.
+
+    link: None for none but that between two processes of this machine.
+    """
 
     async def answer() -> Result:
         if find(request.method).cloud is None:
             return await device.generate(request, None)
+        if link is None:
+            async with connected(device, f"ws://{cloud}") as connection:
+                return await device.generate(request, connection)
         async with (
             proxying(link, ANYWHERE, cloud) as (_, address),
             connected(device, f"ws://{address}") as connection,

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from itertools import pairwise
 
 import pytest
 from rich.console import Console
@@ -93,7 +94,7 @@ def test_a_terminal_sees_each_token_when_it_came(race: Race) -> None:
 
     show(race, console, clock=lambda: now[0], sleep=sleep)
     assert now[0] == pytest.approx(race.reference.seconds)
-    assert max(after - before for before, after in zip(pictures, pictures[1:], strict=False)) <= 0.04 + 1e-9
+    assert max(after - before for before, after in pairwise(pictures)) <= 0.04 + 1e-9
     assert "cloud: the plain stream" in told.getvalue()
     assert f"{TOKENS} tokens, {race.reference.seconds:.2f} s" in told.getvalue()
 

@@ -53,7 +53,7 @@ class Pace:
             return True
         stands = self.acceptance.survival([guess.entropy for guess in line])
         alone = self.acceptance.overall if next is None else self.acceptance.of(next.entropy)
-        chance = stands * alone ** self._until_in_time(len(line), now)
+        chance: float = stands * alone ** self._until_in_time(len(line), now)
         return chance * self._taken.share >= self._objective.least_chance
 
     def _until_in_time(self, drafts: int, now: float) -> float:
