@@ -21,10 +21,11 @@ from antiphon.cli.arguments import (
 )
 from antiphon.config import ModelConfig, SamplingParams
 from antiphon_lab.cli.rag import rag
-from antiphon_lab.cli.speculative import heat, speculative
+from antiphon_lab.cli.speculative import coupled, heat, speculative
 
 bench = typer.Typer(no_args_is_help=True, help="Measure Antiphon.")
 bench.command()(speculative)
+bench.command()(coupled)
 bench.command()(rag)
 
 
@@ -167,14 +168,19 @@ def truncation(
 
 @bench.command()
 def picture(
-    figures: Annotated[Path, typer.Argument(help="What `bench truncation --json` wrote.")],
+    figures: Annotated[Path, typer.Argument(help="What `bench truncation --json` or `bench coupled --json` wrote.")],
     file: Annotated[Path, typer.Argument(help="The SVG file to write.")],
 ) -> None:
-    """Draw the picture of `bench truncation` again; nothing is measured, no model is loaded."""
-    from antiphon_lab.experiments.truncation_picture import Figures, panels
+    """Draw the picture of `bench truncation` or `bench coupled` again; nothing is measured, no model is loaded."""
+    from antiphon_lab.experiments import truncation_picture
+    from antiphon_lab.experiments.speculative import coupled_picture
     from antiphon_lab.report.picture import read_figures, write_picture
 
-    write_picture(file, *panels(read_figures(figures, Figures, "bench truncation --json")))
+    if "settings" in read_figures(figures, dict[str, object], "bench truncation --json"):
+        panels = coupled_picture.panels(read_figures(figures, coupled_picture.Figures, "bench coupled --json"))
+    else:
+        panels = truncation_picture.panels(read_figures(figures, truncation_picture.Figures, "bench truncation --json"))
+    write_picture(file, *panels)
 
 
 @bench.command()

@@ -1,4 +1,4 @@
-"""`antiphon-lab bench speculative`."""
+"""`antiphon-lab bench speculative` and `bench coupled`."""
 
 import json
 import sys
@@ -79,6 +79,41 @@ def speculative(
         page(report, origin(command)).write(html)
     if as_json:
         typer.echo(json.dumps(from_here(report.as_json(), command)))
+
+
+def coupled(
+    data: Annotated[Path, typer.Option(help="The folder of the data sets.")],
+    methods: Annotated[str, typer.Option(help="Coupled methods, with commas between.")] = "coupled,coupled-tree",
+    parts: Annotated[
+        str, typer.Option(help="Tables, with commas between: of these.")
+    ] = "trips,patience,temperatures,links,links-cool,links-greedy",
+    prompts: Annotated[int, typer.Option(help="Prompts of each of four kinds.")] = 6,
+    tokens: Annotated[int, typer.Option(help="Tokens of an answer at most.")] = 48,
+    profile: Annotated[str, typer.Option(help="Hardware that passes are charged by.")] = "a100-7b",
+    cloud_model: ModelName = "gemma3-270m",
+    model: ModelName = "smollm2-135m",
+    threads: ThreadsOfEach = 1,
+    results: Annotated[Path | None, typer.Option(help="Keeps every answer; the same command goes on.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also draw a picture, into an .svg file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Coupled drafting beside the cloud's plain stream: by round trip, patience, temperature, and on every named link."""
+    import msgspec
+
+    from antiphon_lab.experiments.speculative.coupled import Study, run
+    from antiphon_lab.experiments.speculative.coupled_picture import Figures, panels
+    from antiphon_lab.report.origin import from_here, typed
+    from antiphon_lab.report.picture import require_svg, write_picture
+
+    configs = ModelConfig(cloud_model, threads=threads), ModelConfig(model, threads=threads)
+    study = Study(data, names(methods), names(parts), prompts, tokens, profile, *configs, results)
+    if plot is not None:
+        require_svg(plot)
+    report, command = run(study, Console(stderr=as_json)), typed(sys.argv[1:])
+    if as_json:
+        typer.echo(json.dumps(from_here(report.as_json(), command)))
+    if plot is not None:
+        write_picture(plot, *panels(msgspec.convert(report.as_json(), Figures)))
 
 
 def heat(given: str) -> float:
