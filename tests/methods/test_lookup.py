@@ -11,13 +11,18 @@ from hypothesis import strategies as st
 from antiphon.config import SamplingParams
 from antiphon.core.chance import PhiloxChance
 from antiphon.core.draft_length import Known
+from antiphon.core.stream import AUTO, LOCKSTEP
 from antiphon.device.answer import Result
 from antiphon.methods import WITHOUT_DOCUMENTS
+from antiphon.methods.base import Method
 from antiphon.methods.drafter import Guess
-from antiphon.methods.lookup import Lookup
+from antiphon.methods.lookup import Found, Lookup
 from antiphon.methods.speculative.coupled import COUPLED, CoupledCloud, CoupledDevice, CoupledOptions
+from antiphon.methods.speculative.coupled_tree import COUPLED_TREE, CoupledTreeCloud, CoupledTreeDevice, CoupledTreeOptions
+from antiphon.methods.speculative.stream.looking_up import join
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair
 from antiphon.testing.exactness import FEW_BRANCHES, assert_exact
+from antiphon.testing.lockstep import run_pair
 from antiphon_lab.ends.trials import Trial, attempt
 from antiphon_lab.hardware.profiles import parse_compute
 from antiphon_lab.links.notation import parse_link
@@ -106,9 +111,37 @@ def test_nothing_is_found_before_the_prompt_is_read_nor_where_it_is_off() -> Non
 # The text is that of `cloud`.
 
 
+@pytest.mark.parametrize("method", [COUPLED, COUPLED_TREE], ids=lambda method: method.name)
 @pytest.mark.parametrize("lookup", ["on", "auto"])
-def test_answers_are_exact_to_the_last_digit(lookup: str) -> None:
-    assert_exact(COUPLED, COUPLED.options_from({**FEW_BRANCHES, "lookup": lookup}))
+def test_answers_are_exact_to_the_last_digit(method: Method, lookup: str) -> None:
+    assert_exact(method, method.options_from({**FEW_BRANCHES, "expansion": "", "nodes": 3, "lookup": lookup}))
+
+
+@pytest.mark.parametrize("pieces", [(SHARED, SHARED), (SMALL, LARGE)])
+@pytest.mark.parametrize("nodes", [1, 4, 12])
+def test_a_tree_with_sure_children_gives_the_same_answer(pieces: tuple, nodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes that are not read, behind them nodes that are, at all depths."""
+    monkeypatch.setattr("antiphon.methods.speculative.stream.tree_drafts.SURE", 0.4)
+    for seed in range(30):
+        pair, chance, options = Pair(*pieces, seed=seed), PhiloxChance(seed), CoupledTreeOptions(nodes=nodes)
+        device, cloud = pair.sides(40, PLAIN, chance)
+        run_pair(CoupledTreeDevice(device, options).run(), CoupledTreeCloud(cloud, options).run())
+        assert device.transcript.numbers == cloud.transcript.numbers == reference(pair, PLAIN, chance, 40)
+
+
+@examples(200)
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6), st.integers(0, 8), st.floats(0.0, 1.0))
+def test_what_was_looked_up_joins_the_children_of_the_model(weights: list[float], token: int, chance: float) -> None:
+    total = max(1.0, sum(weights))
+    before = sorted((weight / total for weight in weights), reverse=True)
+    numbers, after = list(range(len(before))), list(before)
+    join(numbers, after, Found(token, chance))
+    place = numbers.index(token)
+    assert numbers == [*range(len(before)), *([] if token < len(before) else [token])]
+    assert sum(after) <= 1.0 + 1e-9
+    assert after[place] >= (before[token] if token < len(before) else 0.0) - 1e-12
+    others = [(old, new) for at, (old, new) in enumerate(zip(before, after, strict=False)) if at != place]
+    assert all(new <= old + 1e-12 for old, new in others)
 
 
 @examples(150)
@@ -164,10 +197,13 @@ def seconds(results: list[Result]) -> float:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("given", [{"patience": "lockstep"}, {}], ids=["lockstep", "stream"])
-def test_an_edit_brings_twice_the_tokens_a_pass_and_is_the_text_of_cloud(temperature: float, given: dict) -> None:
-    given = {name: float("inf") for name in given}
-    without, found = (edited("coupled", temperature, lookup=lookup, **given) for lookup in ("off", "auto"))
+@pytest.mark.parametrize(
+    ("method", "patience"), [("coupled", LOCKSTEP), ("coupled", AUTO), ("coupled-tree", LOCKSTEP), ("coupled-tree", AUTO)]
+)
+def test_an_edit_brings_twice_the_tokens_a_pass_and_is_the_text_of_cloud(
+    method: str, patience: float, temperature: float
+) -> None:
+    without, found = (edited(method, temperature, lookup=lookup, patience=patience) for lookup in ("off", "auto"))
     assert [one.token_ids for one in found] == [one.token_ids for one in edited("cloud", temperature)]
     assert tokens_a_pass(found) > 2 * tokens_a_pass(without)
     assert seconds(found) < seconds(without) / 2

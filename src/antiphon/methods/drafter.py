@@ -202,13 +202,14 @@ class Drafter:
                 self._places = {ROOT: ROOT}
                 return [(yield from self._logits([]))]
             tokens = self._device_ids[[tree.numbers[node] for node in layer]].tolist()
-            rows: Logits = yield self._reading.grow(tokens, [self._places[tree.parents[node]] for node in layer])
+            # ROOT has a place among them, and the context counts nodes from 0.
+            first = len(self._places) - 1
+            places = self._places | {node: first + place for place, node in enumerate(layer)}
+            rows: Logits = yield self._reading.grow(tokens, [places[tree.parents[node]] for node in layer])
         except CapacityError:
             self.exhausted = True
             return []
-        # ROOT has a place among them, and the context counts nodes from 0.
-        first = len(self._places) - 1
-        self._places.update({node: first + place for place, node in enumerate(layer)})
+        self._places = places
         return list(rows)
 
     def _spelled(self, number: int) -> list[int]:

@@ -18,7 +18,7 @@ from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import CloudHalf, CloudSide, DeviceHalf, DeviceSide, Method
 from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Receive, Send, ServingHalf, expect
 from antiphon.methods.outcome import Outcome
-from antiphon.methods.speculative.options import MAX_TREE_NODES, WithTree
+from antiphon.methods.speculative.options import LOOKUP_HELP, MAX_TREE_NODES, LookingUp, WithTree, require_lookup
 from antiphon.methods.speculative.stream.racing import Racing, RacingStream
 from antiphon.methods.speculative.stream.tree_cloud import GrowingTreeCloud
 from antiphon.methods.speculative.stream.tree_drafts import COOLEST, TreeDrafts
@@ -42,9 +42,11 @@ class CoupledTreeOptions(WithTree):
         GROW, f"grow: best first; or children of each node by depth, at most {MAX_TREE_NODES} nodes in all.", {"grow": GROW}
     )
     nodes: int = option(12, f"Nodes of a tree that grows best first, 1 to {MAX_TREE_NODES}.")
+    lookup: LookingUp = option("auto", LOOKUP_HELP)
 
     def __post_init__(self) -> None:
         require(1 <= self.nodes <= MAX_TREE_NODES, f"a tree has 1 to {MAX_TREE_NODES} nodes, not {self.nodes}")
+        require_lookup(self.lookup)
         if self.expansion != GROW:
             self.require_fit()
 
@@ -81,7 +83,7 @@ class GrowingTreeDevice:
 
     def __init__(self, side: DeviceSide, options: CoupledTreeOptions) -> None:
         self.side = side
-        self._drafts = TreeDrafts(side, options.nodes)
+        self._drafts = TreeDrafts(side, options.nodes, options.lookup)
         self._round = 0
 
     def run(self) -> Half:
@@ -116,8 +118,8 @@ class GrowingTreeDevice:
             self._drafts.learn(before, emitted.number)
         for emitted in tokens:
             transcript.commit(emitted.number)
-        self._drafts.drafter.keep(tree, node)
-        self._drafts.drafter.commit([emitted.number for emitted in tokens])
+        self._drafts.keep(node)
+        self._drafts.commit([emitted.number for emitted in tokens])
         return Emit(tuple(tokens), Exchanged(drafted=len(nodes), trips=1), tested=Outcome(tuple(tested), len(path)))
 
     def _read(self, verdict: Verdict, nodes: list[int]) -> tuple[list[int], list[int], int | None]:
