@@ -130,6 +130,17 @@ def test_two_hundred_tokens_are_settled_in_one_round_trip(way: str, temperature:
     assert seconds <= 0.3 + 0.2 + passes * verify_cost(width, 0), "a way down, the prompt, the passes"
 
 
+def test_it_is_read_seven_at_a_time_also_where_fewer_would_pay() -> None:
+    """On a processor a pass takes as long as it has tokens: drafts that may fall are read few at a time, and these are not."""
+    what, there = asked(tokens=100), named_toy("toy-cloud")
+    costs = (lambda width, length: 0.004, lambda width, length: 0.01 * width)
+    found = told(what, (14, "before"), away=5.0, models=lambda: (Parting(40), there), costs=costs)
+    assert found.result is not None
+    prefix = prefix_of(found.line, found.result.token_ids[-len(found.line) - 1 :])
+    assert prefix > 14
+    assert settling(found.network, prefix)[0] == math.ceil((prefix + 1) / 7)
+
+
 def test_a_line_is_sent_once_and_whole() -> None:
     what = asked(tokens=100)
     found = told(what, (14, "before"), away=5.0, models=lambda: (Parting(10**6), named_toy("toy-cloud")))
