@@ -1,4 +1,4 @@
-"""What follows an answer for now: tokens that a device wrote alone, until a cloud settles them (METHODS 3, resuming)."""
+"""What follows an answer for now: tokens that a device wrote alone, until a cloud settles them (METHODS 3, offline)."""
 
 from collections.abc import Sequence
 

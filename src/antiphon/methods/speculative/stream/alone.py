@@ -1,4 +1,4 @@
-"""A coupled answer that goes on while the link is lost: a long draft, or the rest of the answer (METHODS 3, *Offline*)."""
+"""A coupled answer that goes on while the link is lost: a long draft, or the rest of the answer (METHODS 3, offline)."""
 
 from collections.abc import Generator
 from typing import Any
