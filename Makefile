@@ -8,8 +8,10 @@ MODELS := .venv/.models
 
 .PHONY: demo test test-fast test-slow test-all test-deep check format lint types imports picture figures clean
 
+# Two ends on this machine, in real time; then a race at the pace of hardware and a link that few have at home.
 demo: $(MODELS)
 	@$(BIN)/antiphon demo
+	@$(BIN)/antiphon-lab race
 
 # Every sentence of the code, and the real models briefly.
 test: $(MODELS)

@@ -227,6 +227,7 @@ def test_numbers_are_the_inverse_of_ids(device: Vocabulary, cloud: Vocabulary) -
     everything = np.arange(len(cloud))
     assert np.array_equal(common.numbers[common.cloud_ids], everything)
     assert np.array_equal(common.cloud_ids[common.numbers], everything)
+    assert np.array_equal(common.numbered(everything / 7), everything[common.cloud_ids] / 7)
     assert common.is_identity == np.array_equal(common.cloud_ids, everything)
 
 

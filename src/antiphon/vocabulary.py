@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from antiphon.core.distributions import Ids
+from antiphon.core.distributions import Ids, Probs
 from antiphon.errors import ProtocolError
 
 MAX_TOKENS = 2**19
@@ -152,6 +152,16 @@ class CommonVocabulary:
     def is_identity(self) -> bool:
         """True if every number is the cloud id itself."""
         return bool(np.array_equal(self.cloud_ids, np.arange(self.target_size)))
+
+    def numbered(self, probs: Probs) -> Probs:
+        """Probabilities by cloud id, in the order of wire numbers: shape (cloud tokens,); the same array where that is it."""
+        return probs if self.is_identity else probs.take(self._places, mode="clip")
+
+    @cached_property
+    def _places(self) -> NDArray[np.intp]:
+        # As `take` wants them, and clipped, though none lies outside: so it takes half of the time, over a whole vocabulary for
+        # each row of every pass.
+        return self.cloud_ids.astype(np.intp)
 
     @cached_property
     def numbers(self) -> Ids:

@@ -48,6 +48,17 @@ def test_a_vocabulary_as_large_as_a_real_one(sharpness: float) -> None:
             assert PhiloxChance(9).race(position, ids).first(probs, count) == plain(9, position, probs, ids, count)
 
 
+@pytest.mark.parametrize("able", [0, 1, 3, 63, 64, 65, 200])
+def test_a_few_of_many(able: int) -> None:
+    """Where hardly any token is possible there is no bound to find; one of 4096, at temperature 0, to more than are few."""
+    probs, ids = np.zeros(4096), numbers(4096)
+    probs[np.random.default_rng(able).permutation(4096)[: max(1, able)]] = 1 / max(1, able)
+    for position in range(20):
+        race = PhiloxChance(5).race(position, ids)
+        for count in (1, 4):
+            assert race.first(probs, count) == plain(5, position, probs, ids, count)
+
+
 @pytest.mark.parametrize("likely", [0.1, 0.3, 0.6])
 def test_the_unlikely_are_not_left_out(likely: float) -> None:
     """One likely token and a hundred of which each is not, but of which one often wins, and often by a hair."""

@@ -20,6 +20,8 @@ BLOCK = 2**15
 """Words that are mixed together: with what goes with them they fit into a core's second cache."""
 SAMPLE = 4096
 """Of the likeliest tokens at most so many are raced in full to bound the others."""
+FEW = 64
+"""Where of so many tokens one is possible, or fewer, all that are are raced in full."""
 SLACK = 1.0 + 1e-9
 """What is left of a bound for roundings."""
 _ROUNDS = 10
@@ -77,15 +79,22 @@ class NoiseRace:
 
     def first_with_times(self, probs: Probs, count: int) -> tuple[list[int], Probs]:
         """As `first`, and when they are there, E / p: float64, shape (places,), ascending."""
-        # Most tokens need no logarithm: the likeliest are raced in full, and their times bound what any other must beat.
-        likely = _likeliest(probs, count)
-        able = likely
-        if len(likely) >= count:
-            able = self._able(probs, float(np.partition(self._finish(probs, likely), count - 1)[count - 1]))
+        able = self._runners(probs, count)
         # By time, then by the cloud's id: places differ between drafters, and of equals the same token must win on both ends.
         times = self._finish(probs, able)
         order = np.lexsort((self._ids[able], times))[:count]
         return able[order].tolist(), times[order]
+
+    def _runners(self, probs: Probs, count: int) -> NDArray[np.intp]:
+        """Tokens among which the first `count` are; hardly more."""
+        # One at temperature 0, few where distributions are truncated: there is nothing to bound.
+        if FEW * np.count_nonzero(above := probs > 0) <= len(probs):
+            return np.flatnonzero(above)
+        # Most tokens need no logarithm: the likeliest are raced in full, and their times bound what any other must beat.
+        likely = _likeliest(probs, count)
+        if len(likely) < count:
+            return likely
+        return self._able(probs, float(np.partition(self._finish(probs, likely), count - 1)[count - 1]))
 
     def _finish(self, probs: Probs, places: NDArray[np.intp]) -> NDArray[np.float64]:
         """When these tokens are there, E / p."""

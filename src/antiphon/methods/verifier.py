@@ -190,7 +190,7 @@ class Targets:
         if index not in self._made:
             history = self._tokens[: len(self._tokens) - len(self._logits) + 1 + index]
             probs = process(self._logits[index], self._sampling, history)
-            self._made[index] = self._quantise(probs[self._common.cloud_ids])
+            self._made[index] = self._quantise(self._common.numbered(probs))
         return self._made[index]
 
 
@@ -217,4 +217,4 @@ class TreeTargets:
         """The distribution after a node, or ROOT, in the order of wire numbers: float64, shape (cloud tokens,)."""
         path = self._common.cloud_ids[self._tree.path_numbers(node)].tolist()
         probs = process(self._logits[node + 1], self._sampling, [*self._tokens, *path])
-        return self._quantise(probs[self._common.cloud_ids])
+        return self._quantise(self._common.numbered(probs))

@@ -12,14 +12,16 @@ from antiphon.config import ModelConfig, SamplingParams
 
 
 def race(
-    prompt: Annotated[str, typer.Argument(help="What both go on from.")] = "To bake a simple loaf of bread, you first",
+    prompt: Annotated[
+        str, typer.Argument(help="What both go on from.")
+    ] = "The three most important things to know about the moon are",
     method: Annotated[str, typer.Option(help="Who races against `cloud`, the plain stream.")] = "coupled",
     hardware: Annotated[
         str, typer.Option(help="a100-7b, 4090d-1.7b, paper, measured (this machine's own) or a file, and changes.")
     ] = "a100-7b",
     link: Annotated[str, typer.Option(help="A link, such as 4g (see antiphon-lab link --list).")] = "4g",
     max_tokens: int = 64,
-    temperature: Temperature = 0.7,
+    temperature: Temperature = 0.0,
     seed: int = 1,
     cloud_model: ModelName = "gemma3-270m",
     model: ModelName = "smollm2-135m",
