@@ -111,6 +111,38 @@ def test_generate_prints_the_text_and_then_the_figures(
     assert f"{method}: 20 tokens" in err
 
 
+def test_the_summary_of_a_stream_counts_its_drafts(
+    cloud: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has no rounds. In lockstep there are, and drafts that were not tested are of no interest."""
+    asked = ("generate", "--cloud", cloud, "--model", "toy-device", "--max-tokens", "20", "--seed", "1", "--json", "the ")
+    assert run(*asked, "--patience", "20", monkeypatch=monkeypatch) == 0
+    out, err = capsys.readouterr()
+    figures = json.loads(out.splitlines()[-1])
+    assert (figures["rounds"], figures["tokens_per_round"]) == (None, None)
+    assert f"{figures['drafted']} drafts sent, {figures['accepted']} of {figures['tested']} tested accepted" in err
+    assert f"{figures['cloud_passes_per_token']:.2f} cloud passes a token" in err
+    assert run(*asked, "--patience", "lockstep", monkeypatch=monkeypatch) == 0
+    out, err = capsys.readouterr()
+    figures = json.loads(out.splitlines()[-1])
+    assert f"{figures['tokens_per_round']:.2f} tokens a round" in err
+    assert f"{figures['acceptance_rate']:.0%} of tested drafts accepted" in err
+    assert "drafts sent" not in err
+
+
+@pytest.mark.medium
+def test_a_cloud_that_is_patient_waits_for_drafts_though_the_device_asks_it_not_to(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The device's model is the cloud's own, so all drafts stand, and a pass for which one was waited brings two tokens."""
+    with serving_command("--model", "toy-cloud", "--patience", "5000") as (url, _):
+        ends = ("--cloud", url, "--model", "toy-cloud", "--patience", "0", "-o", "lookup=off")
+        answer = ("--max-tokens", "24", "--seed", "1", "--json", "the ")
+        assert run("generate", *ends, *answer, monkeypatch=monkeypatch) == 0
+    figures = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert figures["cloud_passes_per_token"] < 0.75
+
+
 @pytest.mark.medium
 def test_the_prompt_can_come_from_stdin(cloud: str) -> None:
     command = [*COMMAND, "generate", "--cloud", cloud, "--method", "cloud", "--max-tokens", "5", "--seed", "1"]
@@ -207,6 +239,9 @@ WITH_TOY = ("generate", "--model", "toy-device", "x")
         (("generate", "--model", "toy-nothing", "--method", "device", "x"), "there is no toy model 'toy-nothing'"),
         (("serve", "--model", "no/such/file.gguf", "--port", "0"), "there is no file no/such/file.gguf"),
         (("serve", "--model", "toy-cloud", "--port", "99999"), "port must be 0 (any free one) to 65535, not 99999"),
+        (("serve", "--model", "toy-cloud", "--patience", "-1"), "a cloud's patience must be 0 to 60 seconds, not -0.001"),
+        (("serve", "--model", "toy-cloud", "--patience", "nan"), "a cloud's patience must be 0 to 60 seconds, not nan"),
+        ((*WITH_TOY, "--patience", "soon"), "patience must be a number, auto or lockstep, not 'soon'"),
         (("serve", "--model", "toy-cloud", "--host", "203.0.113.1"), "cannot listen on 203.0.113.1:8765"),
         (("serve", "--model", "toy-cloud", "--context", "1", "--port", "0"), "context must be 16 to 1048576 tokens, not 1"),
         (("demo", "--methods", "cloud,magic"), "there is no method 'magic'"),
