@@ -10,12 +10,13 @@ from antiphon.config import Request, SamplingParams
 from antiphon.device.answer import Result
 from antiphon.errors import UsageError
 from antiphon.methods import find
+from antiphon.options import options_of
 from antiphon_lab.ends.trials import seed_of
 from antiphon_lab.papers.tapes import Tape
 from antiphon_lab.stats.intervals import Mean, ratio_of_ratios
 
 Options = tuple[tuple[str, bool | int | str], ...]
-"""Of a method, by name, where they are not its defaults."""
+"""Of a method, by name, where they are not its defaults; words such as `lockstep` for what they stand for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,17 @@ class Ask:
         return replace(self, each_asked=False)
 
     @property
+    def hangs_on_time(self) -> bool:
+        """Whether what both ends do hangs on when messages come, so that no tape is right for another link."""
+        return getattr(find(self.method).options_from(self.values), "lockstep", True) is False
+
+    @property
+    def values(self) -> dict[str, object]:
+        """The options, with what words stand for."""
+        known = {one.name: one for one in options_of(find(self.method).options)}
+        return {name: known[name].value(str(value)) for name, value in self.options if name in known}
+
+    @property
     def key(self) -> str:
         """Tells it from others in a store."""
         digest = hashlib.sha256(self.prompt.encode()).hexdigest()[:8]
@@ -52,7 +64,7 @@ class Ask:
 
     def request(self, sampling: SamplingParams, run_seed: int) -> Request:
         """What the device is asked for. Raises UsageError for a draft length that is automatic: no tape is right for that."""
-        options = find(self.method).options_from(dict(self.options))
+        options = find(self.method).options_from(self.values)
         if getattr(options, "draft_length", 1) == 0:
             raise UsageError(f"an answer of {self.method} with an automatic draft length cannot be timed anew: fix the length")
         return Request(self.prompt, self.method, options, sampling, self.max_tokens, seed=self.seed(run_seed))

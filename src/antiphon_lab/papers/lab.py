@@ -90,13 +90,17 @@ class Lab:
         wanted = [(ask, link) for link in links for ask in asks]
         keys = {pair: f"{pair[0].key} on {pair[1]} by {self._charges}" for pair in wanted}
         if missing := [pair for pair in wanted if keys[pair] not in self.store]:
-            takes = self.takes(ask for ask, _ in missing)
+            takes = self.takes(ask for ask, _ in missing if not ask.hangs_on_time)
             bar = self.progress.add_task("timing on links", total=len(missing))
             for link in dict.fromkeys(link for _, link in missing):
-                tapes = {ask: takes[ask.streamed].tape for ask, on in missing if on == link}
+                tapes = {ask: takes[ask.streamed].tape for ask, on in missing if on == link and not ask.hangs_on_time}
                 for ask, timing in self._timed(tapes, parse_link(link)).items():
                     self.store.keep(keys[ask, link], timing)
                 self.progress.advance(bar, len(tapes))
+            # Question by question, so that what was read of one is still remembered on the next link.
+            for ask, link in sorted((pair for pair in missing if pair[0].hangs_on_time), key=lambda pair: pair[0].question):
+                self.store.keep(keys[ask, link], self._anew(ask, parse_link(link)))
+                self.progress.advance(bar)
         return {pair: self.store.get(key, Timing) for pair, key in keys.items()}
 
     async def _record(self, asks: Sequence[Ask]) -> None:
@@ -134,7 +138,7 @@ class Lab:
         return None
 
     def _anew(self, ask: Ask, link: Link) -> Timing:
-        trial = Trial(ask.method, link, self.hardware, self.sampling, dict(ask.options), ask.max_tokens)
+        trial = Trial(ask.method, link, self.hardware, self.sampling, ask.values, ask.max_tokens)
         (result,) = attempt(trial, *self._remembering, [ask.prompt], ask.seed(self.seed))
         return Timing.of(result)
 

@@ -35,6 +35,7 @@ from lab import tiny_data
 
 LINES = [f"number {index} " + "the rain on the inland hills of another age " * 10 for index in range(4)]
 WARM = SamplingParams(temperature=1.0)
+WAITING = "patience", "lockstep"
 
 
 @pytest.fixture(scope="module")
@@ -105,10 +106,11 @@ def test_what_is_in_the_figures_of_tslt(data: Path, tmp_path: Path, monkeypatch:
     assert all(cut["second_bound"]["mean"] > 0 for cut in truncation["nuclei"])
     lines = {(line["kind"]["name"], line["kind"]["tree"]): line for line in figures["speeds"]}
     assert (figures["prompts"], figures["tokens"], figures["extreme"]["answers"]) == (2, 12, 2)
-    assert [point["rate"] for point in lines["coupled", False]["points"]] == [1, 30, 1000]
+    assert [point["rate"] for point in lines["coupled, lockstep", False]["points"]] == [1, 30, 1000]
     slow, _, fast = (point["speed_up"]["mean"] for point in lines["whole distributions", True]["points"])
     assert slow < fast
-    assert lines["coupled", True]["points"][0]["form"] is None
+    assert lines["coupled, lockstep", True]["points"][0]["form"] is None
+    assert lines["coupled", False]["points"][2]["speed_up"]["mean"] > 0.98
     assert 0.5 < lines["k = 32", False]["distribution_bits"] / (32 * (16 + 9)) < 1.05  # a last round has fewer distributions
 
 
@@ -136,7 +138,10 @@ def test_what_is_in_the_figures_of_xcosd(data: Path, tmp_path: Path, monkeypatch
     assert (figures["questions"], figures["questions_by_length"]) == ({"wmt22": 1, "mmlu": 2}, 1)
     names = [quality["name"] for quality in figures["quality"] if quality["scores"][0]["task"] == "mmlu"]
     assert names[0] == "cloud"
-    assert "coupled" not in names
+    assert not any("coupled" in name for name in names)
+    streamed, waiting = loads["coupled", "all"], loads["coupled, lockstep", "all"]
+    assert streamed["passes_a_token"] < 1 > waiting["passes_a_token"]
+    assert far["coupled"][50] > 0.98 * far["cloud"][50] > far["coupled, lockstep"][50]
 
 
 def means(curve: dict) -> dict:
@@ -212,7 +217,11 @@ def lab(tmp_path: Path) -> Opened:
 
 
 def test_timings_are_those_of_direct_runs(lab: Opened) -> None:
-    asks = [Ask("a", "the river ", "dssd", (("draft_length", 2),)), Ask("b", "in the ", "coupled", (("draft_length", 3),))]
+    asks = [
+        Ask("a", "the river ", "dssd", (("draft_length", 2),)),
+        Ask("b", "in the ", "coupled", (("draft_length", 3), WAITING)),
+    ]
+    asks.append(Ask("c", "he in ", "coupled"))  # in a stream
     with lab() as ours:
         found = ours.timings(asks, ["x-cosd@5", "3g"])
         for (ask, link), timing in found.items():
@@ -227,7 +236,7 @@ def assert_same(timing: Timing, other: Timing) -> None:
 
 
 def direct(lab: Lab, ask: Ask, link: str) -> Timing:
-    trial = Trial(ask.method, parse_link(link), lab.hardware, WARM, dict(ask.options), ask.max_tokens)
+    trial = Trial(ask.method, parse_link(link), lab.hardware, WARM, ask.values, ask.max_tokens)
     return Timing.of(attempt(trial, lab.pair.cloud, lab.pair.device, [ask.prompt], ask.seed(1))[0])
 
 
@@ -235,7 +244,7 @@ def test_a_tape_that_drifts_is_written_anew(lab: Opened, monkeypatch: pytest.Mon
     anew: list[Ask] = []
     written = Lab._anew
     monkeypatch.setattr(Lab, "_anew", lambda lab, ask, link: (anew.append(ask), written(lab, ask, link))[1])
-    ask = Ask("a", "the river ", "coupled", (("draft_length", 3),))
+    ask = Ask("a", "the river ", "coupled", (("draft_length", 3), WAITING))
     with lab("paper,draft=25ms") as ours:
         found = ours.timings([ask, Ask("b", "so ", "dssd")], ["x-cosd@100", "x-cosd@100,rtt=150ms"])
         assert anew == [ask]

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from antiphon.config import Request, SamplingParams
+from antiphon.core.stream import LOCKSTEP as WITHOUT_END
 from antiphon.device.answer import Result
 from antiphon.errors import ProtocolError, RemoteError
 from antiphon.methods import WITHOUT_DOCUMENTS
@@ -34,8 +35,8 @@ LOCKSTEP = {
     "cu-hlm": {},
     "tslt": {"truncate": "k=20"},
     "tslt-tree": {"replacement": True, "truncate": "k=20"},
-    "coupled": {"draft_length": 3, "ahead": 0},
-    "coupled-tree": {"expansion": "3,2"},
+    "coupled": {"draft_length": 3, "ahead": 0, "patience": WITHOUT_END},
+    "coupled-tree": {"expansion": "3,2", "patience": WITHOUT_END},
 }
 
 
@@ -106,7 +107,7 @@ def test_looks_that_find_the_same_are_played() -> None:
 
 def drafting_ahead(drafts: int = 3) -> list[Request]:
     """Answers of 40 tokens, as no end is ever drawn, and so many drafts while a verdict is on its way."""
-    options = WITHOUT_DOCUMENTS["coupled"].options_from({"draft_length": 3, "ahead": drafts})
+    options = WITHOUT_DOCUMENTS["coupled"].options_from({"draft_length": 3, "ahead": drafts, "patience": WITHOUT_END})
     ends = named_toy("toy-cloud").vocabulary.ends
     endless = SamplingParams(temperature=1.0, logit_bias=tuple((end, -1000.0) for end in ends))
     return [replace(request, options=options, sampling=endless) for request in requests("coupled")]

@@ -78,10 +78,11 @@ KINDS = (
     Kind("whole distributions", "dsd", (("draft_length", DRAFTS), ("draft_precision", 16)), 0, False),
     *(_paper_chain(kept) for kept in (3200, 320, 32)),
     Kind("k = 320, packed", "tslt", (("draft_length", DRAFTS), ("truncate", "k=320")), 320, False, paper=False),
-    Kind("coupled", "coupled", (("draft_length", DRAFTS),), None, False, paper=False),
+    Kind("coupled, lockstep", "coupled", (("draft_length", DRAFTS), ("patience", "lockstep")), None, False, paper=False),
+    Kind("coupled", "coupled", (), None, False, paper=False),
     *(_paper_tree(kept) for kept in (0, 3200, 320, 32)),
     Kind("k = 320, packed, without replacement", "tslt-tree", (("expansion", EXPANSION),), 320, True, paper=False),
-    Kind("coupled", "coupled-tree", (("expansion", EXPANSION),), None, True, paper=False),
+    Kind("coupled, lockstep", "coupled-tree", (("expansion", EXPANSION), ("patience", "lockstep")), None, True, paper=False),
 )
 
 

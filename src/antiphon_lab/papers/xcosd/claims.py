@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from antiphon.methods import find
 from antiphon_lab.papers.pages import Claim, bits, holds, times
 from antiphon_lab.papers.xcosd import paper
-from antiphon_lab.papers.xcosd.entrants import ASKED, CLOUD, LITERAL
+from antiphon_lab.papers.xcosd.entrants import ASKED, CHAIN, CLOUD, LITERAL, TREE
 from antiphon_lab.papers.xcosd.ratios import DOWN, NAMED_RATE, RATE, SPEED, TRIP, UP
 from antiphon_lab.papers.xcosd.run import Report
 from antiphon_lab.stats.bootstrap import TOO_FEW
@@ -108,9 +108,9 @@ def _about_speed(report: Report) -> list[Claim]:
         Claim(
             "ours",
             "(Not in the paper.) Coupled drafting needs no probabilities on the wire.",
-            f"At {NAMED_RATE:g} Mbit/s {_against(report, 'coupled', ('cloud',))}; "
-            f"{_against(report, 'coupled-tree', ('cloud',))}. `coupled` sends {bits(report.load('coupled').up.mean)} bits a "
-            f"token up and {bits(report.load('coupled').down.mean)} down",
+            f"At {NAMED_RATE:g} Mbit/s {_against(report, CHAIN.name, ('cloud',))}; "
+            f"{_against(report, TREE.name, ('cloud',))}. `coupled` sends {bits(report.load(CHAIN.name).up.mean)} bits a "
+            f"token up and {bits(report.load(CHAIN.name).down.mean)} down",
         ),
     ]
 

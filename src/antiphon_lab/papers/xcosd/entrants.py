@@ -23,6 +23,10 @@ def _chain(method: str, paper: str = "") -> Entrant:
     return Entrant(method, method, (("draft_length", DRAFTS),), paper)
 
 
+def _in_lockstep(method: str, *options: tuple[str, bool | int | str]) -> Entrant:
+    return Entrant(f"{method}, lockstep", method, (*options, ("patience", "lockstep")))
+
+
 LITERAL = "xcosd-e, as the paper"
 """With as many candidates as the paper has, drawn as it draws them."""
 CLOUD = Entrant("cloud", "cloud", paper="Server LLM")
@@ -38,10 +42,16 @@ PAPER = (
     _chain("tr", "TR"),
     Entrant("u-hlm", "u-hlm", paper="U-HLM"),
 )
-OURS = (_chain("tslt"), _chain("coupled"), Entrant("coupled-tree", "coupled-tree"))
+CHAIN = _in_lockstep("coupled", ("draft_length", DRAFTS))
+TREE = _in_lockstep("coupled-tree", ("expansion", "2,2,2"))
+OURS = (_chain("tslt"), CHAIN, TREE)
 WRITTEN = (*PAPER, *OURS)
-"""Those that write answers of their own."""
-TIMED = (CLOUD, ASKED, *PAPER[1:], *OURS)
+"""Those whose answers are written once, whatever the link."""
+STREAM = Entrant("coupled", "coupled")
+"""What it sends, and when, hangs on the link, and its text on nothing: it is the one of `cloud`."""
+TIMED = (CLOUD, ASKED, *PAPER[1:], *OURS, STREAM)
+LOADED = (*WRITTEN, STREAM)
+"""Those whose bits are counted."""
 
-BY_LENGTH = ("dssd", "xcosd", "xcosd-e", "coupled")
+BY_LENGTH = ("dssd", "xcosd", "xcosd-e", CHAIN.name)
 """Methods that are also measured with other numbers of drafts a round."""

@@ -7,7 +7,7 @@ from antiphon_lab.experiments.quality import Score
 from antiphon_lab.papers.pages import bits, claims_table, interval, settings_section
 from antiphon_lab.papers.xcosd import paper
 from antiphon_lab.papers.xcosd.claims import claims
-from antiphon_lab.papers.xcosd.entrants import BY_LENGTH, DRAFTS, WRITTEN
+from antiphon_lab.papers.xcosd.entrants import BY_LENGTH, CHAIN, DRAFTS, LOADED, STREAM, WRITTEN
 from antiphon_lab.papers.xcosd.measures import ByLength, Curve, Load
 from antiphon_lab.papers.xcosd.ratios import NAMED_RATE
 from antiphon_lab.papers.xcosd.run import SHORT, Report
@@ -20,7 +20,7 @@ LEAD = (
     "The tables and figures of “X-CoSD: Communication-Efficient Cross-Vocabulary Collaborative Speculative Decoding” (arXiv "
     "2609.09166), measured with small models of different vocabularies on the paper's link and on hardware like the paper's."
 )
-DRAWN = ("cloud", "dssd", "xcosd-e", "xcosd", "dsd", "coupled-tree", "coupled", "u-hlm")
+DRAWN = ("cloud", "dssd", "xcosd-e", "xcosd", "dsd", STREAM.name, CHAIN.name, "u-hlm")
 """The methods of the charts; each keeps its colour."""
 
 
@@ -63,7 +63,7 @@ def _throughput(made: Page, report: Report) -> None:
 
 def _drawn(curves: Sequence[Curve]) -> list[Series]:
     named = {curve.name: curve for curve in curves}
-    return [curve(name, named[name].points, colour) for colour, name in enumerate(DRAWN)]
+    return [curve(name, named[name].points, colour) for colour, name in enumerate(DRAWN) if name in named]
 
 
 def _curves_table(curves: Sequence[Curve], heading: str) -> Html:
@@ -85,7 +85,7 @@ _LOADS: tuple[tuple[str, Callable[[Load], str]], ...] = (
 
 
 def _loads(made: Page, report: Report) -> None:
-    papers = {entrant.name: entrant.paper or "ours" for entrant in WRITTEN}
+    papers = {entrant.name: entrant.paper or "ours" for entrant in LOADED}
     tasks = list(dict.fromkeys(load.task for load in report.loads))
     tables = [
         table(

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import msgspec
 
+from antiphon_lab.papers.xcosd.entrants import CHAIN, STREAM, TREE
 from antiphon_lab.papers.xcosd.ratios import NAMED_RATE
 from antiphon_lab.report.charts import Axis, curve, lines
 from antiphon_lab.report.picture import Panel, read_figures
 from antiphon_lab.stats.intervals import Mean
 
-SHOWN = ("cloud", "xcosd-e", "coupled-tree", "coupled", "xcosd", "dsd", "dssd")
+SHOWN = ("cloud", "xcosd-e", TREE.name, CHAIN.name, "xcosd", "dsd", "dssd", STREAM.name)
 """Methods, each with its colour; more cannot be told apart."""
 
 

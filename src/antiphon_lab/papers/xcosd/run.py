@@ -12,7 +12,7 @@ from antiphon_lab.papers.answers import Ask, Ratio, Timing
 from antiphon_lab.papers.lab import Lab
 from antiphon_lab.papers.plans import Plan, working
 from antiphon_lab.papers.plans import Report as PaperReport
-from antiphon_lab.papers.xcosd.entrants import BY_LENGTH, CLOUD, DRAFTS, PAPER, TIMED, WRITTEN, Entrant
+from antiphon_lab.papers.xcosd.entrants import BY_LENGTH, CLOUD, DRAFTS, LOADED, PAPER, TIMED, WRITTEN, Entrant
 from antiphon_lab.papers.xcosd.measures import ByLength, Curve, Latency, Load, latency, load, throughput
 from antiphon_lab.papers.xcosd.ratios import NAMED_RATE, Along, compared, compared_far
 from antiphon_lab.papers.xcosd.scores import Quality, scored
@@ -193,7 +193,7 @@ class _Comparison:
         return [
             load(entrant.name, task, [timings[one.by(entrant, self.size.tokens), link] for one in self._of(task)])
             for task in ("all", *names)
-            for entrant in WRITTEN
+            for entrant in LOADED
         ]
 
     def _of(self, task: str) -> list[Asked]:
