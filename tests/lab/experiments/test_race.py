@@ -20,10 +20,10 @@ from antiphon_lab.links.notation import parse_link
 PASS, TRIP, TOKENS = 0.033, 0.01, 24
 
 
-def plan_of(method: str = "coupled", draft: str = "1ms") -> Plan:
+def plan_of(method: str = "coupled", draft: str = "1ms", prompt: str = "the ") -> Plan:
     return Plan(
         method=method,
-        prompt="the ",
+        prompt=prompt,
         link=parse_link("rtt=10ms"),
         compute=parse_compute(f"paper,draft={draft}"),
         sampling=SamplingParams(temperature=0.7),
@@ -58,6 +58,13 @@ def test_drafts_that_come_too_late_make_it_no_slower() -> None:
     race = run(plan_of(draft="200ms"))
     assert race.same
     assert 0.98 < race.faster < 1.02
+
+
+def test_to_read_the_prompt_takes_long_and_says_nothing_of_drafts() -> None:
+    """Five passes of the cloud; then a draft takes a third of one, and all stand."""
+    race = run(plan_of(draft="11ms,draft-further=16ms", prompt="the moon is"))
+    assert race.method.result.answer.exchanged.drafted > race.method.result.tokens / 3
+    assert race.faster > 1.1
 
 
 def test_the_text_of_arrivals_is_the_answer(race: Race) -> None:

@@ -25,6 +25,9 @@ from antiphon.wire.packing import Reader, Writer
 TOLD_EVERY = RUN_AHEAD // 4
 """Tokens after which the cloud is told how far the answer is known."""
 
+FEW_NEW = 2
+"""Tokens that the answer may have grown by since the last draft, so that the time of this one tells how long they take."""
+
 
 class StreamDevice:
     """Drafts the winners of the races, and commits what the verdicts say."""
@@ -46,6 +49,7 @@ class StreamDevice:
         self._told = side.transcript.position  # what the cloud knows that is known here
         self._drafted = 0  # drafts sent since the last verdict
         self._said_idle = False
+        self._drafted_at = -1  # how long the answer was when the last draft was made
 
     def run(self) -> Half:
         """Draft, and commit what the verdicts say."""
@@ -115,7 +119,11 @@ class StreamDevice:
             self.drafter.tell()
             return False
         self._line.append(Guess(draft.number, draft.entropy))
-        self.pace.drafting.observe((yield Now()) - started)
+        # With the first one the prompt is read, with others much that the cloud wrote: that tells little of the next one.
+        position, before = self.side.transcript.position, self._drafted_at
+        if before >= 0 and (position - before <= FEW_NEW or self.pace.drafting.value is None):
+            self.pace.drafting.observe((yield Now()) - started)
+        self._drafted_at = position
         return True
 
     def _look_up(self, now: float) -> bool:
