@@ -1,4 +1,4 @@
-"""Text that repeats: what followed the longest suffix of a text where it stood before (METHODS 3, *Lookup*).
+"""Text that repeats: what followed the longest suffix of a text where it stood before (METHODS 3, Lookup).
 
 A suffix automaton over token numbers, built as the text grows (Blumer et al. 1985). A state stands for all suffixes that end
 at the same places; its `link` leads to the longest suffix that ends at more of them. So from the state of the whole text one

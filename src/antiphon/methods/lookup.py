@@ -1,4 +1,4 @@
-"""A second drafter, which costs no forward pass: what followed where the text stood before (METHODS 3, *Lookup*).
+"""A second drafter, which costs no forward pass: what followed where the text stood before (METHODS 3, Lookup).
 
 It reads the prompt and the answer, and nothing else. A draft leaves the device, so a document that must not leave it is not
 looked up (docs/methods.md).
