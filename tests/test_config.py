@@ -8,11 +8,18 @@ from collections.abc import Callable
 import pytest
 
 from antiphon.config import Limits, ModelConfig, Request, SamplingParams, ServeConfig, Timeouts
+from antiphon.core.stream import LOCKSTEP
 from antiphon.errors import UsageError
 from antiphon.methods.baselines.cu_hlm import CompressedOptions
-from antiphon.methods.speculative.coupled import MAX_AHEAD, CoupledOptions
 from antiphon.methods.speculative.coupled_tree import CoupledTreeOptions
-from antiphon.methods.speculative.options import MAX_DRAFT_LENGTH, ChainOptions, SplitOptions
+from antiphon.methods.speculative.options import (
+    LONGEST_PATIENCE,
+    MAX_AHEAD,
+    MAX_DRAFT_LENGTH,
+    ChainOptions,
+    CoupledOptions,
+    SplitOptions,
+)
 from antiphon.methods.speculative.tslt import TsltOptions
 from antiphon.methods.speculative.tslt_tree import TsltTreeOptions
 from antiphon.methods.speculative.xcosd_e import CandidateOptions
@@ -73,6 +80,14 @@ BAD_TREES = [
     ("expansion", "4,4,4", "a tree may have at most 63 nodes, but 4,4,4 has 84"),
     ("expansion", "64", "a tree may have at most 63 nodes, but 64 has 64"),
 ]
+BAD_STREAM = [
+    ("ahead", -2, f"ahead must be 0 to {MAX_AHEAD} drafts, or -1 (auto), not -2"),
+    ("ahead", MAX_AHEAD + 1, f"ahead must be 0 to {MAX_AHEAD} drafts, or -1 (auto), not {MAX_AHEAD + 1}"),
+    ("patience", -2.0, "patience must be 0 to 60000 milliseconds, auto or lockstep, not -2.0"),
+    ("patience", LONGEST_PATIENCE + 1, "patience must be 0 to 60000 milliseconds, auto or lockstep, not 60001.0"),
+    ("patience", math.nan, "patience must be 0 to 60000 milliseconds, auto or lockstep, not nan"),
+    ("objective", "haste", "objective must be one of speed, cloud, data, battery, not 'haste'"),
+]
 BAD_UNCERTAINTY = [
     ("draft_precision", 24, "draft precision must be 16 or 32 bits, not 24"),
     ("draws", 0, "draws must be 1 to 1000, not 0"),
@@ -116,8 +131,7 @@ BAD = [
     *((CoupledTreeOptions, {}, *case) for case in BAD_TREES),
     *((CoupledOptions, {}, *case) for case in BAD_LENGTHS),
     *((TsltOptions, {}, *case) for case in BAD_LENGTHS),
-    (CoupledOptions, {}, "ahead", -1, f"ahead must be 0 (wait) to {MAX_AHEAD} drafts, not -1"),
-    (CoupledOptions, {}, "ahead", MAX_AHEAD + 1, f"ahead must be 0 (wait) to {MAX_AHEAD} drafts, not {MAX_AHEAD + 1}"),
+    *((CoupledOptions, {}, *case) for case in BAD_STREAM),
     *((ModelConfig, {"name": "toy"}, *case) for case in BAD_MODEL),
     *((Limits, {}, *case) for case in BAD_LIMITS),
     *((ServeConfig, {}, *case) for case in BAD_SERVE),
@@ -140,6 +154,9 @@ GOOD = [
     (ChainOptions, {"draft_length": 0}),
     (CoupledOptions, {"draft_length": 0, "ahead": 0}),
     (CoupledOptions, {"draft_length": MAX_DRAFT_LENGTH, "ahead": MAX_AHEAD}),
+    (CoupledOptions, {"ahead": -1, "patience": 0.0, "objective": "battery"}),
+    (CoupledOptions, {"patience": LONGEST_PATIENCE, "objective": "data"}),
+    (CoupledOptions, {"patience": LOCKSTEP, "objective": "cloud"}),
     (SplitOptions, {"draft_length": MAX_DRAFT_LENGTH, "draft_precision": 32, "precision": 32}),
     (CandidateOptions, {"candidates": 31, "iterations": 64}),
     (TsltOptions, {"truncate": "p=1", "wire": "tight", "draft_precision": 16, "draft_length": MAX_DRAFT_LENGTH}),

@@ -5,11 +5,12 @@ from dataclasses import dataclass, fields
 
 import pytest
 
+from antiphon.core.stream import AUTO, LOCKSTEP
 from antiphon.errors import UsageError
 from antiphon.methods import ALL_METHODS, PROBES
 from antiphon.methods.baselines.cu_hlm import CompressedOptions
 from antiphon.methods.mixture.options import MixtureOptions
-from antiphon.methods.speculative.coupled import CoupledOptions
+from antiphon.methods.speculative.options import CoupledOptions
 from antiphon.methods.speculative.tslt_tree import TsltTreeOptions
 from antiphon.methods.speculative.xcosd_e import CandidateOptions
 from antiphon.options import NoOptions, options_of, read_options
@@ -51,6 +52,11 @@ def test_every_method_says_how_many_drafts_a_round_has(name: str) -> None:
     [
         (CoupledOptions, "draft_length=auto", 0),
         (CoupledOptions, "draft-length = 4", 4),
+        (CoupledOptions, "ahead=auto", -1),
+        (CoupledOptions, "patience=auto", AUTO),
+        (CoupledOptions, "patience=lockstep", LOCKSTEP),
+        (CoupledOptions, "patience=20", 20.0),
+        (CoupledOptions, "objective=data", "data"),
         (CandidateOptions, "candidates=auto", 0),
         (CandidateOptions, "as_paper=yes", True),
         (TsltTreeOptions, "replacement=True", True),
@@ -71,6 +77,9 @@ def test_a_text_is_read_as_the_field_is_typed(kind: type, text: str, value: obje
     assert getattr(kind(**{name: read}), name) == value
 
 
+OF_COUPLED = "draft_length, ahead, patience, objective"
+
+
 def test_the_last_of_two_counts() -> None:
     assert read_options(CoupledOptions, ["ahead=1", "ahead=2"], "coupled") == {"ahead": 2}
 
@@ -79,11 +88,14 @@ def test_the_last_of_two_counts() -> None:
     ("kind", "text", "sentence"),
     [
         (CoupledOptions, "ahead", "an option is written name=value, not 'ahead'"),
-        (CoupledOptions, "ahead=", "ahead must be a whole number, not ''"),
-        (CoupledOptions, "ahead=3.5", "ahead must be a whole number, not '3.5'"),
+        (CoupledOptions, "ahead=", "ahead must be a whole number or auto, not ''"),
+        (CoupledOptions, "ahead=3.5", "ahead must be a whole number or auto, not '3.5'"),
         (CoupledOptions, "draft_length=few", "draft_length must be a whole number or auto, not 'few'"),
-        (CoupledOptions, "aheads=3", "the method x has no option 'aheads' (did you mean ahead?): it has draft_length, ahead"),
-        (CoupledOptions, "zebra=3", "the method x has no option 'zebra': it has draft_length, ahead"),
+        (CoupledOptions, "aheads=3", f"the method x has no option 'aheads' (did you mean ahead?): it has {OF_COUPLED}"),
+        (CoupledOptions, "zebra=3", f"the method x has no option 'zebra': it has {OF_COUPLED}"),
+        (CoupledOptions, "patience=long", "patience must be a number, auto or lockstep, not 'long'"),
+        (CoupledOptions, "patience=nan", "patience must be a number, auto or lockstep, not 'nan'"),
+        (CoupledOptions, "objective=haste", "objective must be speed, cloud, data or battery, not 'haste'"),
         (NoOptions, "ahead=3", "the method x has no option 'ahead', nor any other"),
         (TsltTreeOptions, "replacement=1", "replacement must be true or false, not '1'"),
         (MixtureOptions, "gate=shut", "gate must be a number or off, not 'shut'"),

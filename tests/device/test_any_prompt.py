@@ -12,8 +12,8 @@ from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.errors import UsageError
 from antiphon.methods import WITHOUT_DOCUMENTS
-from antiphon.methods.speculative.coupled import CoupledOptions
 from antiphon.methods.speculative.coupled_tree import CoupledTreeOptions
+from antiphon.methods.speculative.options import CoupledOptions
 from antiphon.models.base import Model
 from antiphon.models.toy import END, ToyModel, named_toy, toy_pieces
 from antiphon.options import NoOptions

@@ -13,8 +13,8 @@ from antiphon.core.noise import Noise
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.methods.speculative.coupled import CoupledOptions
 from antiphon.methods.speculative.coupled_tree import CoupledTreeOptions
+from antiphon.methods.speculative.options import CoupledOptions
 from antiphon.models.base import Model
 from antiphon.models.toy import MERGES, ToyModel, named_toy, toy_pieces
 from antiphon.options import NoOptions

@@ -27,8 +27,14 @@ from antiphon.methods.baselines.cu_hlm import CompressedOptions
 from antiphon.methods.baselines.u_hlm import UncertaintyOptions
 from antiphon.methods.mixture.cloud import KEPT
 from antiphon.methods.mixture.options import MixtureOptions
-from antiphon.methods.speculative.coupled import MAX_AHEAD, CoupledOptions
-from antiphon.methods.speculative.options import AUTO_DRAFT_LENGTH, MAX_DRAFT_LENGTH, ChainOptions, SplitOptions
+from antiphon.methods.speculative.options import (
+    AUTO_DRAFT_LENGTH,
+    MAX_AHEAD,
+    MAX_DRAFT_LENGTH,
+    ChainOptions,
+    CoupledOptions,
+    SplitOptions,
+)
 from antiphon.methods.speculative.tslt import TsltOptions
 from antiphon.methods.speculative.xcosd_e import CandidateOptions
 from antiphon.methods.verifier import REPLAY_WIDTH

@@ -11,7 +11,7 @@ from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.methods import WITHOUT_DOCUMENTS
-from antiphon.methods.speculative.coupled import CoupledOptions
+from antiphon.methods.speculative.options import CoupledOptions
 from antiphon.models.toy import named_toy
 from antiphon_lab.ends.virtual import virtual_ends
 from antiphon_lab.hardware.profiles import Compute, PassCost

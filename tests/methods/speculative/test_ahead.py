@@ -12,7 +12,9 @@ from antiphon.config import SamplingParams
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
-from antiphon.methods.speculative.coupled import COUPLED, CoupledCloud, CoupledOptions
+from antiphon.methods.speculative.coupled import COUPLED
+from antiphon.methods.speculative.options import CoupledOptions
+from antiphon.methods.speculative.stream.cloud import CoupledCloud
 from antiphon.methods.verifier import Targets
 from antiphon.models.base import Model
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces

@@ -8,19 +8,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from antiphon.config import SamplingParams
 from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits
+from antiphon.core.stream import AUTO, LOCKSTEP
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, Transcript
-from antiphon.methods.effects import Receive, Send, Step
-from antiphon.methods.speculative.coupled import CoupledCloud, CoupledDevice, CoupledOptions
+from antiphon.methods.effects import Came, Now, Receive, Send, Step
+from antiphon.methods.speculative.coupled import CoupledDevice
+from antiphon.methods.speculative.options import CoupledOptions
+from antiphon.methods.speculative.stream.cloud import CoupledCloud
 from antiphon.methods.verifier import Verifier
 from antiphon.models.toy import ToyModel
 from antiphon.testing.distributions import SHARED, Pair
 from antiphon.vocabulary import identity
-from antiphon.wire.messages import Draft, Message, Verdict
+from antiphon.wire.messages import Draft, Message, Progress, Verdict
 from antiphon.wire.packing import Writer
 from methods.speculative.ahead import PLAIN, Running, alike, reference
 from support.examples import examples
@@ -49,17 +53,18 @@ class Fed:
         self.side = side
         self.verdicts: list[Verdict] = []
         self.finished = self.waits = False
+        self._time = 0.0
         self._half = CoupledCloud(side, options).run()
         self._run(None)
 
     @classmethod
     def of(cls, text: str, draft_length: int = 3, ahead: int = 3, tokens: int = 12) -> "Fed":
-        """One whose answer is `text`: `a`, `b`, and `.` for the end."""
+        """One in lockstep whose answer is `text`: `a`, `b`, and `.` for the end."""
         model = Script(text)
         common = identity(model.vocabulary)
         verifier = Verifier(model.open(), [0], common, GREEDY)
         side = CloudSide(common, Transcript(common.ends, tokens), PhiloxChance(1), verifier)
-        return cls(side, CoupledOptions(draft_length, ahead))
+        return cls(side, CoupledOptions(draft_length, ahead, LOCKSTEP))
 
     def send(self, epoch: int, text: str) -> None:
         """Drafts, alone: the half then gets nothing more until it waits."""
@@ -81,10 +86,15 @@ class Fed:
     def _run(self, answer: Any) -> None:
         try:
             while not isinstance(effect := self._half.send(answer), Receive):
-                answer = effect.run() if isinstance(effect, Step) else None
-                if isinstance(effect, Send):
-                    assert isinstance(effect.message, Verdict)
-                    self.verdicts.append(effect.message)
+                answer = None
+                match effect:
+                    case Step():
+                        answer = effect.run()
+                    case Now() | Came():
+                        answer = self._time = self._time + 0.001
+                    case Send(message):
+                        assert isinstance(message, Verdict)
+                        self.verdicts.append(message)
             self.waits = effect.within is None
         except StopIteration:
             self.finished = True
@@ -95,7 +105,7 @@ class Fed:
 
     @property
     def told(self) -> list[tuple[int, int]]:
-        """Round and accepted count of each verdict."""
+        """How many messages were heard before each verdict, and how many drafts it accepts."""
         return [(verdict.round, verdict.accepted) for verdict in self.verdicts]
 
 
@@ -103,49 +113,49 @@ def test_a_draft_that_is_right_by_accident_is_not_used() -> None:
     """`aab` then `aaa...`: the rest of the line `aaa` fits its places, but it was made for another text."""
     fed = Fed.of("aabaaaaaa")
     fed.send(0, "aaa")
-    assert (fed.text, fed.told) == ("aab", [(0, 2)])
+    assert (fed.text, fed.told) == ("aab", [(1, 2)])
     fed.send(0, "aaa")
-    assert fed.told == [(0, 2)]
+    assert fed.told == [(1, 2)]
     fed.send(1, "aa")
-    assert (fed.text, fed.told) == ("aabaaa", [(0, 2), (1, 2)])
+    assert (fed.text, fed.told) == ("aabaaa", [(1, 2), (3, 2)])
 
 
 def test_a_draft_that_comes_late_is_compared_with_what_was_committed() -> None:
     right, wrong = Fed.of("aabaaaaaa"), Fed.of("aabaaaaaa")
     for fed in (right, wrong):
         fed.send(0, "aa")
-        assert (fed.text, fed.told) == ("aab", [(0, 2)])
+        assert (fed.text, fed.told) == ("aab", [(1, 2)])
     right.send(0, "baa")
-    assert (right.text, right.told) == ("aabaaa", [(0, 2), (1, 2)])
+    assert (right.text, right.told) == ("aabaaa", [(1, 2), (2, 2)])
     wrong.send(0, "aaa")
-    assert (wrong.text, wrong.told) == ("aab", [(0, 2)])
+    assert (wrong.text, wrong.told) == ("aab", [(1, 2)])
 
 
 def test_what_was_not_taken_by_a_pass_is_taken_by_the_next() -> None:
     fed = Fed.of("aaaaaba", draft_length=1, ahead=5)
     fed.send(0, "aaaaaa")
-    assert (fed.text, fed.told) == ("aaaaab", [(0, 1), (1, 1), (2, 1)])
+    assert (fed.text, fed.told) == ("aaaaab", [(1, 1), (1, 1), (1, 1)])
 
 
 def test_without_drafts_one_token_comes_for_each_time_that_it_is_asked_for() -> None:
     fed = Fed.of("abab")
     for asked in range(3):
         fed.send(asked, "")
-    assert (fed.text, fed.told) == ("aba", [(0, 0), (1, 0), (2, 0)])
+    assert (fed.text, fed.told) == ("aba", [(1, 0), (2, 0), (3, 0)])
 
 
 def test_who_asks_without_having_seen_every_verdict_is_not_answered() -> None:
     fed = Fed.of("abab")
     fed.send(0, "")
     fed.send(0, "")
-    assert fed.told == [(0, 0)]
+    assert fed.told == [(1, 0)]
 
 
 def test_an_end_in_a_line_is_the_end() -> None:
     fed = Fed.of("aa.")
     fed.send(0, "aa.")
     assert fed.finished
-    assert (fed.text, fed.told) == ("aa.", [(0, 3)])
+    assert (fed.text, fed.told) == ("aa.", [(1, 3)])
     assert fed.verdicts[0].payload == b""
 
 
@@ -154,12 +164,12 @@ def test_an_end_in_a_line_is_the_end() -> None:
     [
         ([(1, "a")], "drafts of epoch 1 came in epoch 0"),
         ([(0, "ab"), (1, "a"), (0, "a")], "drafts of epoch 0 came in epoch 1"),
-        ([(0, "aaaaaaa")], "at most 6 drafts fit here, but 7 came"),
+        ([(0, "aaaaaaaaaaaa")], "at most 11 drafts fit here, but 12 came"),
         ([(0, "aaa"), (0, "aaa"), (0, "aaa"), (0, "aaa")], "at most 2 drafts fit here, but 3 came"),
     ],
 )
 def test_what_cannot_be_is_refused(sent: list[tuple[int, str]], sentence: str) -> None:
-    """Three a pass and three ahead, twelve tokens."""
+    """Three a pass, twelve tokens."""
     fed = Fed.of("aaaaaaaaaaaaaaa")
     for epoch, text in sent[:-1]:
         fed.send(epoch, text)
@@ -167,11 +177,15 @@ def test_what_cannot_be_is_refused(sent: list[tuple[int, str]], sentence: str) -
         fed.send(*sent[-1])
 
 
+HEARD = 2**31
+"""Stands for the messages that must have been heard."""
+
 FRAMES = st.one_of(
     st.tuples(st.just("genuine"), st.integers(0, 40)),
     st.tuples(st.just("right"), st.integers(0, 5), st.integers(0, 12), st.integers(0, 5)),
     st.tuples(st.just("any"), st.integers(0, 5), st.lists(st.integers(0, 2), max_size=5)),
     st.tuples(st.just("bytes"), st.integers(0, 5), st.integers(0, 8), st.binary(max_size=3)),
+    st.tuples(st.just("progress"), st.integers(0, 11)),
 )
 """Frames of a real device in any order, pieces of the very answer at any place, any drafts, garbage."""
 
@@ -196,15 +210,17 @@ def genuine(pair: Pair, options: CoupledOptions, chance: PhiloxChance, tokens: i
     st.integers(0, 50),
     st.sampled_from([0, 1, 3]),
     st.sampled_from([0, 3]),
+    st.sampled_from([LOCKSTEP, AUTO, 0.0, 20.0]),
     st.lists(FRAMES, max_size=12),
     st.integers(0, 2**12 - 1),
     st.booleans(),
 )
 def test_no_frames_make_a_cloud_say_anything_but_its_answer(
-    seed: int, draft_length: int, ahead: int, frames: list[tuple[Any, ...]], late: int, same: bool
+    seed: int, draft_length: int, ahead: int, patience: float, frames: list[tuple[Any, ...]], late: int, same: bool
 ) -> None:
     """It goes on with its own answer or refuses; and where it stops it waits for a message."""
-    pair, options, chance = alike() if same else Pair(SHARED, SHARED), CoupledOptions(draft_length, ahead), PhiloxChance(seed)
+    pair, options = alike() if same else Pair(SHARED, SHARED), CoupledOptions(draft_length, ahead, patience)
+    chance = PhiloxChance(seed)
     whole, real = reference(pair, PLAIN, chance, 10), genuine(pair, options, chance, 10)
     fed = Fed(pair.sides(10, PLAIN, chance)[1], options)
     for index, frame in enumerate(frames):
@@ -217,6 +233,8 @@ def test_no_frames_make_a_cloud_say_anything_but_its_answer(
                 message = fed.draft(epoch, [number for number in whole[start : start + count] if number < pair.common.size])
             case ("any", epoch, numbers):
                 message = fed.draft(epoch, numbers)
+            case ("progress", step):
+                message = Progress(step)
             case (_, epoch, count, payload):
                 message = Draft(epoch, count, payload)
         try:
@@ -235,12 +253,12 @@ def test_no_frames_make_a_cloud_say_anything_but_its_answer(
         assert fed.side.transcript.numbers == whole[: len(fed.side.transcript.numbers)]
 
 
-def tell(verdicts: Sequence[Message], committed: Sequence[int]) -> None:
+def tell(verdicts: Sequence[Message], committed: Sequence[int], patience: float) -> None:
     """Give a device half these, one after the other, whatever it sends; then it must have committed just that."""
     pair = Pair(SHARED, SHARED)
     device, _ = pair.sides(12, PLAIN, PhiloxChance(3))
     up: deque[Message] = deque()
-    half = Running(CoupledDevice(device, CoupledOptions(3, 3)).run(), deque(verdicts), up)
+    half = Running(CoupledDevice(device, CoupledOptions(3, 3, patience)).run(), deque(verdicts), up)
     try:
         half.as_far_as_it_gets()
     finally:
@@ -253,22 +271,45 @@ def token(number: int) -> bytes:
     return writer.finish()
 
 
+@pytest.mark.parametrize("patience", [LOCKSTEP, AUTO, 0.0, 20.0])
 @pytest.mark.parametrize(
     ("verdict", "sentence"),
     [
-        (Verdict(1, 0, token(0)), "Verdict of round 1 came in round 0"),
-        (Verdict(0, 7, token(0)), "7 drafts were accepted, but only"),
-        (Verdict(0, 0, b""), "the payload is shorter than its message says"),
-        (Verdict(0, 0, bytes(9)), "the payload is longer than its message says"),
-        (Verdict(0, 0, token(3)), "the token after the accepted ones is 3, but must be below 3"),
+        (Verdict(9, 0, token(0)), "a verdict was made when 9 messages were heard, but it must be"),
+        (Verdict(HEARD, 7, token(0)), "7 drafts were accepted, but only"),
+        (Verdict(HEARD, 0, b""), "the payload is shorter than its message says"),
+        (Verdict(HEARD, 0, bytes(9)), "the payload is longer than its message says"),
+        (Verdict(HEARD, 0, token(3)), "the token after the accepted ones is 3, but must be below 3"),
         (Draft(0, 0, b""), "Draft came where Verdict was due"),
     ],
 )
-def test_a_verdict_that_cannot_be(verdict: Message, sentence: str) -> None:
+def test_a_verdict_that_cannot_be(verdict: Message, sentence: str, patience: float) -> None:
+    if isinstance(verdict, Verdict) and verdict.round == HEARD:
+        # In lockstep it answers the first drafts, in a stream it may be there before they are sent.
+        verdict = replace(verdict, round=int(patience == LOCKSTEP))
     with pytest.raises(ProtocolError, match=sentence):
-        tell([verdict], [])
+        tell([verdict], [], patience)
 
 
 def test_a_verdict_twice() -> None:
-    with pytest.raises(ProtocolError, match="Verdict of round 0 came in round 1"):
-        tell([Verdict(0, 0, token(0))] * 2, [0])
+    """In lockstep the second one answers nothing; in a stream a cloud says as many tokens as it likes."""
+    verdict = Verdict(1, 0, token(0))
+    with pytest.raises(ProtocolError, match="a verdict was made when 1 messages were heard, but it must be 2 to 2"):
+        tell([verdict] * 2, [0], LOCKSTEP)
+    tell([replace(verdict, round=0)] * 2, [0, 0], AUTO)
+
+
+def test_messages_are_never_unheard() -> None:
+    """A number that falls: a verdict from another time."""
+    for patience in (LOCKSTEP, AUTO):
+        up: deque[Message] = deque()
+        down: deque[Message] = deque()
+        device, _ = Pair(SHARED, SHARED).sides(12, PLAIN, PhiloxChance(3))
+        half = Running(CoupledDevice(device, CoupledOptions(1, 0, patience)).run(), down, up)
+        half.as_far_as_it_gets()
+        down.append(Verdict(1, 0, token(0)))
+        half.as_far_as_it_gets()
+        down.append(Verdict(0, 0, token(0)))
+        with pytest.raises(ProtocolError, match="a verdict was made when 0 messages were heard, but it must be"):
+            half.as_far_as_it_gets()
+        assert device.transcript.numbers == [0]

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from antiphon.core.chance import PhiloxChance
 from antiphon.methods.base import CloudSide, DeviceSide
 from antiphon.methods.effects import Half, Send
-from antiphon.methods.speculative.coupled import CoupledCloud, CoupledDevice, CoupledOptions
+from antiphon.methods.speculative.coupled import CoupledDevice
+from antiphon.methods.speculative.options import CoupledOptions
+from antiphon.methods.speculative.stream.cloud import CoupledCloud
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair
 from antiphon.wire.messages import Message
 from methods.speculative.ahead import PLAIN, Running, alike, reference

@@ -12,7 +12,7 @@ from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.methods import WITHOUT_DOCUMENTS
-from antiphon.methods.speculative.coupled import CoupledCloud
+from antiphon.methods.speculative.stream.cloud import CoupledCloud
 from antiphon.methods.speculative.stream.tree_cloud import GrowingTreeCloud
 from antiphon.methods.verifier import Targets, TreeTargets
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair

@@ -15,11 +15,10 @@ from collections.abc import Generator
 from typing import Any
 
 from antiphon.core.draft_length import Round
-from antiphon.errors import ProtocolError
 from antiphon.methods import closed_forms as accounting
 from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.drafter import Guess
-from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
+from antiphon.methods.effects import Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.chain import ChainDevice
 from antiphon.methods.speculative.options import CoupledOptions
@@ -28,9 +27,10 @@ from antiphon.methods.speculative.stream.cloud import CoupledCloud
 from antiphon.methods.speculative.stream.device import StreamDevice
 from antiphon.methods.speculative.stream.looking_up import lookup_of
 from antiphon.methods.speculative.stream.racing import Racing
+from antiphon.methods.speculative.stream.verdicts import next_verdict, numbers_of
 from antiphon.models.needs import Need
-from antiphon.wire.messages import Draft, Message, Verdict
-from antiphon.wire.packing import Reader, Writer
+from antiphon.wire.messages import Draft, Message
+from antiphon.wire.packing import Writer
 
 
 class LockstepDevice(ChainDevice):
@@ -45,6 +45,7 @@ class LockstepDevice(ChainDevice):
         self._sent = 0  # how many of them are on their way
         self._asked = False  # a token was asked for without a draft
         self._epoch = self._verdicts = 0
+        self._messages = self._heard = 0  # sent so far, and of them those that the next verdict must have heard at least
         self._block = 0  # drafts of the line when it was sent first
         self._drafted = 0  # drafts sent since the last verdict
         self._falls: list[bool] = []  # whether a draft fell, by verdict of the round
@@ -76,6 +77,8 @@ class LockstepDevice(ChainDevice):
             if not (yield from self._extend()):
                 break
         self._block, self._asked = len(self._line), not self._line
+        # With nothing of another line on its way no verdict is made before this message is heard.
+        self._heard = self._messages + 1
         yield self._send_rest()
 
     def _wait(self) -> Generator[Any, Any, None]:
@@ -109,16 +112,16 @@ class LockstepDevice(ChainDevice):
         writer, rest = Writer(), self._line[self._sent :]
         for draft in rest:
             writer.number(draft.number, self.side.common.common_bits)
-        self._sent = len(self._line)
+        self._sent, self._messages = len(self._line), self._messages + 1
         self._drafted += len(rest)
         return Send(Draft(self._epoch, len(rest), writer.finish()))
 
     def _settle(self, message: Message) -> Emit:
         """Commit a verdict's tokens, and keep what stands of the line."""
-        verdict = expect(message, Verdict)
-        token = self._token(verdict)
+        verdict = next_verdict(message, self._heard, self._messages)
+        numbers = numbers_of(verdict, [draft.number for draft in self._line[: self._sent]], self.side)
         stood, rest = self._line[: verdict.accepted], self._line[verdict.accepted :]
-        numbers = [*(draft.number for draft in stood), *([] if token is None else [token])]
+        token = numbers[-1] if len(numbers) > len(stood) else None
         known = self._sent > verdict.accepted  # a draft is with the cloud, or on its way, where the token is
         # The cloud's token may be the very draft behind those that it tested, which came too late for its pass: the line goes
         # on.
@@ -127,7 +130,7 @@ class LockstepDevice(ChainDevice):
         self.lengths.tested(stood, next, follows)
         self._lookup.tested([*stood, *rest[:follows]], None if follows else next)
         self._falls.append(known and not follows)
-        self._verdicts += 1
+        self._verdicts, self._heard = self._verdicts + 1, verdict.round
         self._line[:], self._sent = rest[1:] if follows else [], max(0, self._sent - len(numbers)) if follows else 0
         # With nothing on its way a line can be sent under a new epoch at no cost, and the cloud forgets the old one.
         self._epoch = self._epoch if self._sent else self._verdicts
@@ -141,16 +144,6 @@ class LockstepDevice(ChainDevice):
             + [Emitted(number, kind) for number in numbers[len(stood) :]],
             tested,
         )
-
-    def _token(self, verdict: Verdict) -> int | None:
-        """The token after the drafts that stood; None if the last of them ends the answer."""
-        accepted, reader, common = verdict.accepted, Reader(verdict.payload), self.side.common
-        if accepted > self._sent:
-            raise ProtocolError(f"{accepted} drafts were accepted, but only {self._sent} were sent", "out-of-range")
-        ended = accepted > 0 and self.side.transcript.is_end(self._line[accepted - 1].number)
-        token = None if ended else reader.number(common.target_bits, common.target_size, "the token after the accepted ones")
-        reader.finish()
-        return token
 
 
 class CoupledDevice:

@@ -10,17 +10,17 @@ from typing import Any
 
 from antiphon.core.rounding import exactly
 from antiphon.core.stream import RUN_AHEAD
-from antiphon.errors import ProtocolError
 from antiphon.methods.base import DeviceSide
 from antiphon.methods.drafter import Drafter, Guess
-from antiphon.methods.effects import Came, Emit, Emitted, Exchanged, Half, Kind, Now, Provisional, Receive, Send, expect
+from antiphon.methods.effects import Came, Emit, Emitted, Exchanged, Half, Kind, Now, Provisional, Receive, Send
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.options import CoupledOptions
 from antiphon.methods.speculative.stream.looking_up import lookup_of
 from antiphon.methods.speculative.stream.pace import Pace
 from antiphon.methods.speculative.stream.racing import Racing
-from antiphon.wire.messages import Draft, Message, Progress, Verdict
-from antiphon.wire.packing import Reader, Writer
+from antiphon.methods.speculative.stream.verdicts import next_verdict, numbers_of
+from antiphon.wire.messages import Draft, Message, Progress
+from antiphon.wire.packing import Writer
 
 TOLD_EVERY = RUN_AHEAD // 4
 """Tokens after which the cloud is told how far the answer is known."""
@@ -151,12 +151,12 @@ class StreamDevice:
 
     def _settle(self, message: Message, now: float) -> Emit:
         """Commit a verdict's tokens, and keep what stands of the line."""
-        verdict = expect(message, Verdict)
-        numbers = self._numbers(verdict)
-        line, sent_in = self._line, self._sent_in
+        line, sent_in, trip = self._line, self._sent_in, self.pace.trip
+        verdict = next_verdict(message, trip.heard, trip.sent)
+        numbers = numbers_of(verdict, [guess.number for guess in line[: len(sent_in)]], self.side)
         stood = next((at for at, number in enumerate(numbers) if at >= len(line) or line[at].number != number), len(numbers))
         fell, known = stood < min(len(numbers), len(line)), stood < len(sent_in)
-        self.pace.trip.arrive(verdict.round, now)
+        trip.arrive(verdict.round, now)
         self.pace.tested(line[:stood], line[stood] if fell else None)
         self.lookup.tested(line[:stood], line[stood] if fell else None)
         # One that stands, and was there before the pass, was left out of it.
@@ -178,17 +178,3 @@ class StreamDevice:
         exchanged, self._drafted = Exchanged(drafted=self._drafted), 0
         tokens = tuple(Emitted(number, kind) for number, kind in zip(numbers, kinds, strict=True))
         return Emit(tokens, exchanged, tested=Outcome.in_chain(stood, fell=fell))
-
-    def _numbers(self, verdict: Verdict) -> list[int]:
-        """The tokens that a verdict commits: drafts, and one of the cloud's unless the last of them ends the answer."""
-        accepted, reader, common = verdict.accepted, Reader(verdict.payload), self.side.common
-        if accepted > (sent := len(self._sent_in)):
-            raise ProtocolError(f"{accepted} drafts were accepted, but only {sent} were sent", "out-of-range")
-        if not self.pace.trip.heard <= verdict.round <= self.pace.trip.sent:
-            sentence = f"a verdict on {verdict.round} messages came behind one on {self.pace.trip.heard}"
-            raise ProtocolError(f"{sentence}, and {self.pace.trip.sent} were sent", "out-of-turn")
-        numbers = [guess.number for guess in self._line[:accepted]]
-        if not (numbers and self.side.transcript.is_end(numbers[-1])):
-            numbers.append(reader.number(common.target_bits, common.target_size, "the token after the accepted ones"))
-        reader.finish()
-        return numbers
