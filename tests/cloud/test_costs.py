@@ -59,19 +59,22 @@ def test_more_biases_on_the_wire_are_refused() -> None:
 
 
 def test_messages_that_wait_are_bounded_in_bytes_and_in_number() -> None:
-    inbox: Inbox[int] = Inbox(3, 100)
-    inbox.offer(1, 1000)  # one alone may be as long as a frame
-    with pytest.raises(ProtocolError, match="too many messages wait to be read"):
-        inbox.offer(2, 1)
-    assert inbox.get_nowait() == 1
-    for number in range(3):
-        inbox.offer(number, 30)
-    with pytest.raises(ProtocolError, match="too many messages wait to be read"):
-        inbox.offer(3, 1)
-    assert [inbox.get_nowait() for _ in range(3)] == [0, 1, 2]
-    inbox.offer(9, 100)
-    inbox.get_nowait()
-    assert inbox._bytes == 0
+    async def run() -> None:
+        inbox: Inbox[int] = Inbox(3, 100)
+        inbox.offer(1, 1000)  # one alone may be as long as a frame
+        with pytest.raises(ProtocolError, match="too many messages wait to be read"):
+            inbox.offer(2, 1)
+        assert inbox.get_nowait() == 1
+        for number in range(3):
+            inbox.offer(number, 30)
+        with pytest.raises(ProtocolError, match="too many messages wait to be read"):
+            inbox.offer(3, 1)
+        assert [inbox.get_nowait() for _ in range(3)] == [0, 1, 2]
+        inbox.offer(9, 100)
+        inbox.get_nowait()
+        assert inbox._bytes == 0
+
+    asyncio.run(run())
 
 
 def test_a_device_that_sends_long_drafts_without_waiting_is_stopped_before_they_fill_the_memory() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from antiphon.config import Request, SamplingParams
+from antiphon.core.stream import LOCKSTEP
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
@@ -22,6 +23,7 @@ from support.links import between
 WAYS = {
     "chain": ("coupled", CoupledOptions(3, 3)),
     "long chain": ("coupled", CoupledOptions(16, 32)),
+    "lockstep": ("coupled", CoupledOptions(3, 3, LOCKSTEP)),
     "tree": ("coupled-tree", CoupledTreeOptions("2,2,2")),
     "wide tree": ("coupled-tree", CoupledTreeOptions("31,1")),
 }
@@ -138,7 +140,7 @@ def test_a_cloud_that_has_room_for_the_answer_alone_takes_the_prompt(way: str, s
 def test_the_cloud_itself_drafts_as_far_as_its_room_goes() -> None:
     """With its own model as a drafter every chain stands, also where not a cell is to spare."""
     needed = len(cloud().tokenize(PROMPT)) + TOKENS
-    found = written(asked("chain"), cloud(), cloud(needed))
+    found = written(asked("lockstep"), cloud(), cloud(needed))
     assert found.answer.kinds["correction"] == 0
     assert found.answer.kinds["accepted"] > TOKENS // 2
 

@@ -86,7 +86,7 @@ def test_a_stream_is_the_answer_in_pieces() -> None:
                 whole = await device.generate(asked)
                 assert "".join(piece.text for piece in pieces) == stream.result.answer.text == whole.answer.text
                 assert tuple(token for piece in pieces for token in piece.tokens) == whole.token_ids
-                assert {piece.origin for piece in pieces} <= {"accepted", "correction", "bonus", "local"}
+                assert {piece.origin for piece in pieces} <= {"accepted", "correction", "bonus", "streamed", "local"}
                 assert len(pieces) > 1
 
     run(test)

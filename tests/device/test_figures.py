@@ -11,16 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config import Request
+from antiphon.core.stream import AUTO, LOCKSTEP
 from antiphon.core.tree import ROOT, TokenTree
 from antiphon.device.answer import Answer, Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.device.output.text import bytes_of
 from antiphon.methods import WITHOUT_DOCUMENTS
-from antiphon.methods.base import Method
+from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.effects import Emit, Emitted, Kind
 from antiphon.methods.outcome import Outcome
-from antiphon.methods.speculative.coupled import CoupledDevice
+from antiphon.methods.speculative.coupled import CoupledDevice, LockstepDevice
+from antiphon.methods.speculative.options import CoupledOptions
+from antiphon.methods.speculative.stream.device import StreamDevice
 from antiphon.methods.speculative.token_tree import TreeDevice
 from antiphon.models.toy import named_toy, toy_vocabulary
 from antiphon.vocabulary import identity
@@ -84,20 +87,40 @@ def counting(method: Method, counts: Counts) -> Method:
             counts.chain([draft.number for draft in begun.drafts], self.side.transcript.numbers[position:])
             return committed
 
-        def _settle(self, message: Any) -> Emit:
-            sent = [draft.number for draft in self._line[: self._sent]]
-            emit = super()._settle(message)
-            counts.chain(sent, [token.number for token in emit.tokens])
-            return emit
-
         def _committed(self, verdict: Any, begun: Any) -> Any:
             found = super()._committed(verdict, begun)
             if isinstance(found, Emit):  # of a tree; a chain is counted above
                 counts.tree(begun.tree, [token.number for token in found.tokens])
             return found
 
-    assert issubclass(method.device, TreeDevice | CoupledDevice) or hasattr(method.device, "exchange")
+    if issubclass(method.device, CoupledDevice):
+        return replace(method, device=counting_coupled(counts))
+    assert issubclass(method.device, TreeDevice) or hasattr(method.device, "exchange")
     return replace(method, device=Counting)
+
+
+def counting_coupled(counts: Counts) -> type[CoupledDevice]:
+    """The same, of a method whose half is another one in a stream."""
+
+    class CountingLockstep(LockstepDevice):
+        def _settle(self, message: Any) -> Emit:
+            sent = [draft.number for draft in self._line[: self._sent]]
+            emit = super()._settle(message)
+            counts.chain(sent, [token.number for token in emit.tokens])
+            return emit
+
+    class CountingStream(StreamDevice):
+        def _settle(self, message: Any, now: float) -> Emit:
+            sent = [draft.number for draft in self._line[: len(self._sent_in)]]
+            emit = super()._settle(message, now)
+            counts.chain(sent, [token.number for token in emit.tokens])
+            return emit
+
+    class Counting(CoupledDevice):
+        def __init__(self, side: DeviceSide, options: CoupledOptions) -> None:
+            self._half = (CountingLockstep if options.lockstep else CountingStream)(side, options)
+
+    return Counting
 
 
 def asked(name: str, **more: Any) -> Request:
@@ -147,10 +170,12 @@ def test_accepted_are_the_drafts_that_are_the_answer_s_tokens(name: str, seed: i
 
 
 @pytest.mark.core(1)
-@pytest.mark.parametrize("options", [{"draft_length": 0}, {"ahead": 0}, {"ahead": 8, "draft_length": 1}])
+@pytest.mark.parametrize(
+    "options", [{"draft_length": 0}, {"ahead": 0}, {"ahead": 8, "draft_length": 1}, {"patience": AUTO}, {"patience": 0.0}]
+)
 def test_drafts_in_flight_count(options: dict[str, Any]) -> None:
-    """Those that the cloud had not seen when it made their token: without drafts ahead there are none."""
-    gained = 0
+    """Those that the cloud had not seen when it made their token: without drafts ahead there are none in lockstep."""
+    gained, options = 0, {"patience": LOCKSTEP, **options}
     for seed in range(4):
         result, counts, _ = told(asked("coupled", tokens=40, seed=seed, options=options))
         require_counted(result, counts)

@@ -87,8 +87,9 @@ def between(
 def request(
     method: str = "dssd", *, temperature: float = 1.0, tokens: int = 24, prompt: str = "the ", **more: object
 ) -> Request:
-    """A request with the options of its method."""
-    options = WITHOUT_DOCUMENTS[method].options_from({"draft_length": more.pop("draft_length", 3)})
+    """A request with the options of its method; of those it may be given a draft length and a patience."""
+    given = {name: more.pop(name) for name in ("draft_length", "patience") if name in more}
+    options = WITHOUT_DOCUMENTS[method].options_from({"draft_length": 3, **given})
     sampling = SamplingParams(temperature=temperature)
     return Request(prompt, method, options, sampling, tokens, **{"seed": 1, **more})
 

@@ -22,6 +22,7 @@ from antiphon.core.mixture.scores import SCORES, SUMS, ZERO, Report
 from antiphon.core.noise import Noise
 from antiphon.core.resampling import MAX_CANDIDATES
 from antiphon.core.rounding import FloatRatios, LogRatios, from_fixed_point
+from antiphon.core.stream import AUTO, LOCKSTEP, OBJECTIVES, RUN_AHEAD
 from antiphon.methods import WITH_DOCUMENTS, WITHOUT_DOCUMENTS
 from antiphon.methods.baselines.cu_hlm import CompressedOptions
 from antiphon.methods.baselines.u_hlm import UncertaintyOptions
@@ -29,6 +30,7 @@ from antiphon.methods.mixture.cloud import KEPT
 from antiphon.methods.mixture.options import MixtureOptions
 from antiphon.methods.speculative.options import (
     AUTO_DRAFT_LENGTH,
+    LONGEST_PATIENCE,
     MAX_AHEAD,
     MAX_DRAFT_LENGTH,
     ChainOptions,
@@ -186,7 +188,7 @@ def test_numbers_that_the_text_names() -> None:
     assert f"2^(-{LogRatios().octaves} c / 65534)" in words
     assert f"With `draft_length` 0 (auto) the bound is {AUTO_DRAFT_LENGTH} in its place" in words
     assert f"at most `draft_length` of them ({AUTO_DRAFT_LENGTH} if that is 0)" in words
-    assert f"At most (`draft_length`, or {AUTO_DRAFT_LENGTH}) + `ahead` drafts" in words
+    assert f"the cloud stops {RUN_AHEAD} tokens beyond what it knows the device to have" in words
     assert f"`committed` in passes of at most {REPLAY_WIDTH} tokens" in words
 
 
@@ -196,7 +198,13 @@ def test_the_options() -> None:
     lengths = f"an int from 0 to {MAX_DRAFT_LENGTH} (without it {chain.draft_length}, in `coupled` {coupled.draft_length})"
     assert told["draft_length"].startswith(lengths)
     assert told["draft_length"].endswith(f"0 is auto, as many as pay, at most {AUTO_DRAFT_LENGTH}")
-    assert told["ahead"].startswith(f"an int from 0 to {MAX_AHEAD} (without it {coupled.ahead})")
+    assert told["ahead"].startswith(f"an int from 0 to {MAX_AHEAD}, or {coupled.ahead}, auto (without it)")
+    assert told["patience"].startswith("a float")
+    assert f", 0 to {LONGEST_PATIENCE:.0f}; " in told["patience"]
+    assert told["patience"].endswith(f"{AUTO:.0f} is auto (without it), {LOCKSTEP} is lockstep")
+    assert coupled.patience == AUTO
+    objectives = [f"`{name}` (without it)" if name == coupled.objective else f"`{name}`" for name in OBJECTIVES]
+    assert f"`{told['objective']}".startswith(f"{', '.join(objectives[:-1])} or {objectives[-1]}: ")
     assert told["draft_precision"].startswith(f"16 or 32 (without it {chain.draft_precision})")
     assert told["precision"].startswith(f"16 or 32 (without it {chain.precision})")
     assert told["candidates"].startswith(f"an int from 0 to {MAX_CANDIDATES} (without it {chain.candidates})")

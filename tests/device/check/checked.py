@@ -8,6 +8,7 @@ import pytest
 
 from antiphon.config import Request, SamplingParams
 from antiphon.core.distributions import Logits
+from antiphon.core.stream import LOCKSTEP
 from antiphon.device.answer import Result
 from antiphon.device.check import Check, check
 from antiphon.device.connection import Connection
@@ -66,8 +67,10 @@ def findings(ask: Ask, count: int, alter: Answer = lambda result: result) -> lis
 
 
 def asking(method: str, sampling: SamplingParams, drafts: int = 4, text: str = " ") -> Ask:
+    """In lockstep, where a method can be out of it: then most passes are wide."""
+
     def ask(seed: int) -> Request:
-        asked = request(method, tokens=30, prompt=f"{seed} the{text}", seed=seed, draft_length=drafts)
+        asked = request(method, tokens=30, prompt=f"{seed} the{text}", seed=seed, draft_length=drafts, patience=LOCKSTEP)
         return replace(asked, sampling=sampling)
 
     return ask

@@ -11,6 +11,7 @@ from antiphon.config import SamplingParams
 from antiphon.core.draft_length import FIRST, Round
 from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
+from antiphon.core.stream import LOCKSTEP
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.methods import WITHOUT_DOCUMENTS
@@ -172,7 +173,9 @@ def seconds(
 ) -> tuple[float, list[int]]:
     """Of so many answers; and the drafts of each round."""
     asked = request(method, tokens=100)
-    asked = replace(asked, options=WITHOUT_DOCUMENTS[method].options_from({"draft_length": draft_length, "ahead": 0}))
+    asked = replace(
+        asked, options=WITHOUT_DOCUMENTS[method].options_from({"draft_length": draft_length, "ahead": 0, "patience": LOCKSTEP})
+    )
 
     async def test(device: Device, connection: Connection, network: Network) -> tuple[float, list[int]]:
         total, tokens = 0.0, 0
@@ -240,7 +243,7 @@ def test_every_draft_that_was_tested_teaches_once(name: str, monkeypatch: pytest
     monkeypatch.setattr(Auto, "tested", noting)
 
     async def test(device: Device, connection: Connection, network: Network) -> None:
-        options = WITHOUT_DOCUMENTS[name].options_from({"draft_length": 0, "truncate": "k=40"})
+        options = WITHOUT_DOCUMENTS[name].options_from({"draft_length": 0, "truncate": "k=40", "patience": LOCKSTEP})
         result = await device.generate(replace(request(name, tokens=60), options=options), connection)
         assert sum(stood) == result.answer.kinds["accepted"] > 0
         assert sum(fell) == result.answer.kinds["correction"] > 0
@@ -261,7 +264,8 @@ def test_rounds_are_timed_without_the_reading_of_the_prompt(name: str, monkeypat
     monkeypatch.setattr(Auto, "learn", noting)
 
     async def test(device: Device, connection: Connection, network: Network) -> None:
-        options = WITHOUT_DOCUMENTS[name].options_from({"draft_length": 0, "truncate": "k=40", "ahead": 0})
+        given = {"draft_length": 0, "truncate": "k=40", "ahead": 0, "patience": LOCKSTEP}
+        options = WITHOUT_DOCUMENTS[name].options_from(given)
         await device.generate(replace(request(name, tokens=20), options=options), connection)
 
     broken(test, costs=(lambda width, length: float(width), lambda width, length: 100.0), delay=lambda: 0.0)

@@ -165,7 +165,8 @@ class StreamDevice:
         self._verdicts += 1
         self._line[:] = [] if fell else line[len(numbers) :]
         self._sent_in = [] if fell else sent_in[len(numbers) :]
-        return self._committed(numbers, verdict.accepted, stood, fell=fell and known)
+        # One that the cloud was not sent was tested by nobody.
+        return self._committed(numbers, verdict.accepted, min(stood, len(sent_in)), fell=fell and known)
 
     def _committed(self, numbers: list[int], accepted: int, stood: int, *, fell: bool) -> Emit:
         """A draft that came too late for the pass, and stands, is the cloud's token none the less."""
