@@ -75,7 +75,7 @@ def wrong(text: str, path: Path) -> Iterator[str]:
 def _unnamed(cited: re.Match[str], methods: Page) -> Iterator[str]:
     first, others, said = cited.groups()
     yield from (f"METHODS {one}" for one in (first, *others.split(", ")[1:]) if one not in methods.names)
-    said = re.sub(r"^the ", "", " ".join((said or "").replace("`", "").split()).lower())
+    said = re.sub(r"^the ", "", " ".join((said or "").replace("`", "").replace("*", "").split()).lower())
     if said and not any(re.match(rf"{re.escape(name)}(?!\w)", said) for name in methods.names.get(first, ())):
         yield f"METHODS {first}, {said[:40]}"
 

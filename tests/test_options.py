@@ -77,7 +77,7 @@ def test_a_text_is_read_as_the_field_is_typed(kind: type, text: str, value: obje
     assert getattr(kind(**{name: read}), name) == value
 
 
-OF_COUPLED = "draft_length, ahead, patience, objective"
+OF_COUPLED = ", ".join(one.name for one in options_of(CoupledOptions))
 
 
 def test_the_last_of_two_counts() -> None:

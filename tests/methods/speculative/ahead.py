@@ -10,7 +10,9 @@ from antiphon.config import SamplingParams
 from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits
 from antiphon.methods import WITHOUT_DOCUMENTS
+from antiphon.methods.drafter import Guess
 from antiphon.methods.effects import Came, Effect, Half, Now, Receive, Send, Step
+from antiphon.methods.speculative.stream.pace import Pace
 from antiphon.models.toy import ToyModel
 from antiphon.options import NoOptions
 from antiphon.testing.distributions import SHARED, Pair
@@ -70,6 +72,16 @@ class Running:
         """Until it must have a message that is not there, or is over."""
         while self.able:
             self.go_on(late=False)
+
+
+class Eager(Pace):
+    """Drafts as far as there is room, and sends each draft at once, whatever it has learned."""
+
+    def pays(self, line: Sequence[Guess], now: float, next: Guess | None) -> bool:
+        return True
+
+    def must_leave(self, drafts: int, now: float) -> bool:
+        return True
 
 
 class Alike(ToyModel):

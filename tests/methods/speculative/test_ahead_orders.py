@@ -19,22 +19,23 @@ from antiphon.methods.speculative.stream.cloud import CoupledCloud, Pending
 from antiphon.methods.speculative.stream.device import StreamDevice
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair
 from antiphon.wire.messages import Draft, Message
-from methods.speculative.ahead import PLAIN, Running, alike, reference
+from methods.speculative.ahead import PLAIN, Eager, Running, alike, reference
 from support.examples import examples
 
 PATIENCES = [LOCKSTEP, AUTO, 0.0, 2000.0]
 """The last one in milliseconds: each look at the clock is a second here."""
 
 
-def interleaved(device: Half, cloud: Half, source: random.Random, lateness: float) -> None:
-    """Run both to their end, at random who and when."""
+def interleaved(device: Half, cloud: Half, source: random.Random, lateness: float, faster: float = 1.0) -> None:
+    """Run both to their end, at random who and when; the device is so many times faster on average."""
     up: deque[Message] = deque()
     down: deque[Message] = deque()
     halves = [Running(device, down, up), Running(cloud, up, down)]
     while not all(half.over for half in halves):
         able = [half for half in halves if half.able]
         assert able, "the halves wait for each other"
-        source.choice(able).go_on(source.random() < lateness)
+        (one,) = source.choices(able, [faster if half is halves[0] else 1.0 for half in able])
+        one.go_on(source.random() < lateness)
 
 
 @examples(200)
@@ -46,14 +47,27 @@ def interleaved(device: Half, cloud: Half, source: random.Random, lateness: floa
     st.integers(1, 16),
     st.sampled_from([0.0, 0.5, 0.9, 1.0]),
     st.sampled_from(["shared", "different", "alike"]),
+    st.sampled_from([0.2, 1.0, 5.0]),
+    st.booleans(),
 )
 def test_any_order_of_events_gives_the_same_answer(
-    seed: int, draft_length: int, ahead: int, patience: float, tokens: int, lateness: float, which: str
+    seed: int,
+    draft_length: int,
+    ahead: int,
+    patience: float,
+    tokens: int,
+    lateness: float,
+    which: str,
+    faster: float,
+    eager: bool,
 ) -> None:
     pair = {"shared": Pair(SHARED, SHARED), "different": Pair(SMALL, LARGE), "alike": alike()}[which]
     chance, options = PhiloxChance(seed), CoupledOptions(draft_length, ahead, patience)
     device, cloud = pair.sides(tokens, PLAIN, chance)
-    interleaved(CoupledDevice(device, options).run(), CoupledCloud(cloud, options).run(), random.Random(seed), lateness)
+    if eager and not options.lockstep:
+        device.memory.learned = Eager(options, options.max_drafts)
+    halves = CoupledDevice(device, options).run(), CoupledCloud(cloud, options).run()
+    interleaved(*halves, random.Random(seed), lateness, faster)
     assert device.transcript.numbers == cloud.transcript.numbers == reference(pair, PLAIN, chance, tokens)
 
 
@@ -121,7 +135,11 @@ def judge(seed: int, options: CoupledOptions, kind: type[Judging] = Judging) -> 
     made: Made = {}
     device, cloud = alike().sides(16, PLAIN, PhiloxChance(seed))
     judging = kind(cloud, options, made)
-    interleaved(Telling(device, options, made).run(), judging.run(), random.Random(seed), 0.5)
+    if not options.lockstep:
+        device.memory.learned = Eager(options, options.max_drafts)
+    interleaved(
+        Telling(device, options, made).run(), judging.run(), random.Random(seed), 0.5, 1.0 if options.lockstep else 12.0
+    )
     return judging.judged
 
 
