@@ -21,10 +21,10 @@ from antiphon.models.toy import ToyModel, named_toy, toy_pieces
 from antiphon.options import NoOptions
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
 from methods.speculative.ahead import PLAIN
+from methods.speculative.stream.timed import Times, timed_distribution
 from support.broken_links import Network, broken, random_delay
 from support.examples import examples
 from support.links import request
-from support.timed import Times, timed_distribution
 
 LENGTHS = [1, 2, 3, 0]
 

@@ -22,9 +22,9 @@ from antiphon.methods.speculative.options import AUTO_DRAFT_LENGTH
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair, distance, target_distribution
 from antiphon.wire.messages import Draft, Verdict
+from methods.speculative.stream.timed import Times, timed_distribution
 from support.broken_links import Network, broken
 from support.links import request
-from support.timed import Times, timed_distribution
 
 AUTOMATIC = ["dsd", "dssd", "xcosd", "xcosd-e", "tslt", "coupled"]
 PLAIN = SamplingParams(temperature=1.0)
