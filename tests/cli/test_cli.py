@@ -172,6 +172,9 @@ def test_demo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert all(row["text"] == rows[0]["text"] for row in rows)
     assert all(set(row) >= set(FIGURES) for row in rows)
     assert "dsd, dssd, xcosd, xcosd-e, coupled: the very tokens of cloud" in err
+    speeds = {row["method"]: row["tokens_per_s"] for row in rows}
+    assert f"coupled: {speeds['coupled'] / speeds['cloud']:.2f} times the tokens a second of cloud" in err
+    assert err.count(" times the tokens a second") == 1
     assert picture.read_text().startswith("<svg")
 
 

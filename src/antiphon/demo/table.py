@@ -109,6 +109,8 @@ async def _answers(plan: Plan, device: Device, url: str, console: Console) -> li
     console.print(bits_table(rows))
     if plan.sampling.temperature == 0 and (finding := same_tokens(rows)):
         console.print(finding)
+    for sentence in beside_the_stream(rows):
+        console.print(sentence, highlight=False)
     return rows
 
 
@@ -146,7 +148,8 @@ class _Line:
 
 
 def _legend(console: Console) -> Text:
-    names = {Kind.ACCEPTED: "drafted and accepted", Kind.CORRECTION: "correction", Kind.BONUS: "bonus"}
+    drafted = {Kind.ACCEPTED: "drafted and accepted", Kind.CORRECTION: "correction", Kind.BONUS: "bonus"}
+    names = {**drafted, Kind.STREAMED: "streamed"}
     legend = Text("tokens: ")
     for kind, name in names.items():
         mark = "" if console.is_terminal or not MARKS[kind] else f" ({MARKS[kind]})"
@@ -229,6 +232,15 @@ def same_tokens(rows: Sequence[Row]) -> str:
     parts = [f"{', '.join(equal)}: the very tokens of cloud" if equal else ""]
     parts += [f"{', '.join(different)}: other tokens than cloud (run `generate --check` to see why)" if different else ""]
     return "; ".join(part for part in parts if part)
+
+
+def beside_the_stream(rows: Sequence[Row]) -> list[str]:
+    """How many times as fast as `cloud` methods are in which neither end waits for the other."""
+    speeds = {row.method: _mean([result.as_json()["tokens_per_s"] for result in row.results]) for row in rows}
+    streams = [row.method for row in rows if row.method != "cloud" and not any(result.answer.rounds for result in row.results)]
+    stream = speeds.get("cloud")
+    told = [(name, speed) for name in streams if (speed := speeds[name]) is not None and find(name).cloud is not None]
+    return [f"{name}: {speed / stream:.2f} times the tokens a second of cloud" for name, speed in told] if stream else []
 
 
 def _mean(values: Sequence[object]) -> float | None:
