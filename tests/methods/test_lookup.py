@@ -209,6 +209,26 @@ def test_an_edit_brings_twice_the_tokens_a_pass_and_is_the_text_of_cloud(
     assert seconds(found) < seconds(without) / 2
 
 
+@pytest.mark.parametrize("patience", [LOCKSTEP, AUTO])
+@pytest.mark.parametrize("context", [20, 1300])
+def test_a_device_whose_context_is_full_looks_up_all_the_same(context: int, patience: float) -> None:
+    """The prompt does not fit, or fits and the answer does not."""
+    options = {"patience": patience}
+    trial = Trial("coupled", parse_link("rtt=10ms"), parse_compute("a100-7b"), SamplingParams(), options, max_tokens=160)
+    device = EditingModel(seed=2, knows=0.0)
+    device.context_length = context
+    found = attempt(trial, EditingModel(), device, prompts())
+    assert tokens_a_pass(found) > 3.0
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_device_that_is_slower_than_the_cloud_looks_up_all_the_same(temperature: float) -> None:
+    sampling = SamplingParams(temperature=temperature)
+    trial = Trial("coupled", parse_link("rtt=10ms"), parse_compute("paper,draft=80ms"), sampling, {}, max_tokens=160)
+    found = attempt(trial, EditingModel(), EditingModel(seed=2, knows=0.55), prompts())
+    assert tokens_a_pass(found) > 3.0
+
+
 def test_two_tokenizers_do_so_too() -> None:
     sampling, options = SamplingParams(temperature=0.0), {"lookup": "off"}
     trial = Trial("coupled", parse_link("rtt=10ms"), parse_compute("a100-7b"), sampling, options, max_tokens=160)

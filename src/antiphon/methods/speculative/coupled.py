@@ -55,6 +55,7 @@ class LockstepDevice(ChainDevice):
         """Draft, and commit what the verdicts say."""
         if self.drafter.exhausted:
             self.drafter.tell()
+            self._lookup.read()  # which needs no model
         while (finish := self.side.transcript.finish) is None:
             yield from self._round()
         return finish
@@ -100,7 +101,8 @@ class LockstepDevice(ChainDevice):
     def _may_extend(self) -> bool:
         transcript, line = self.side.transcript, self._line
         ended = bool(line) and transcript.is_end(line[-1].number)
-        return len(line) < transcript.remaining - 1 and not ended and not self.drafter.exhausted
+        able = not self.drafter.exhausted or self._lookup.guess(line) is not None
+        return len(line) < transcript.remaining - 1 and not ended and able
 
     def _extend(self) -> Generator[Any, Any, bool]:
         draft = self._lookup.guess(self._line) or (yield from self.draft(self._line))

@@ -55,6 +55,7 @@ class StreamDevice:
         """Draft, and commit what the verdicts say."""
         if self.drafter.exhausted:
             self.drafter.tell()
+            self.lookup.read()  # which needs no model
         while (finish := self.side.transcript.finish) is None:
             now = yield Now()
             silent = self._until_silence(now) == 0.0
@@ -70,7 +71,9 @@ class StreamDevice:
         return finish
 
     def _pays(self, now: float) -> bool:
-        return self._may_extend(self._longest) and self.pace.pays(self._line, now, self.lookup.guess(self._line))
+        guess = self.lookup.guess(self._line)
+        able = self._has_room(self._longest) and (guess is not None or not self.drafter.exhausted)
+        return able and self.pace.pays(self._line, now, guess)
 
     def _show_or_send(self, silent: bool) -> Generator[Any, Any, None]:
         """Show what was drafted where the cloud is silent, else send it if it must leave now."""
@@ -82,7 +85,8 @@ class StreamDevice:
     def _until_silence(self, now: float) -> float | None:
         """Seconds until the cloud counts as gone, 0 if it does; None where nobody would write on then."""
         left = self.pace.trip.newest + self.pace.trip.patience - now
-        goes_on = self.side.goes_on and left < math.inf and self._may_extend(self.side.transcript.remaining)
+        room = self._has_room(self.side.transcript.remaining) and not self.drafter.exhausted
+        goes_on = self.side.goes_on and left < math.inf and room
         return max(0.0, left) if goes_on else None
 
     def _rest(self) -> Generator[Any, Any, None]:
@@ -102,11 +106,10 @@ class StreamDevice:
             self.pace.trip.leave((yield Now()))
             yield Send(Progress(self._told))
 
-    def _may_extend(self, longest: int) -> bool:
+    def _has_room(self, longest: int) -> bool:
         transcript, line = self.side.transcript, self._line
         ended = bool(line) and transcript.is_end(line[-1].number)
-        room = min(longest, transcript.remaining - 1)
-        return len(line) < room and not ended and not self.drafter.exhausted
+        return len(line) < min(longest, transcript.remaining - 1) and not ended
 
     def _extend(self) -> Generator[Any, Any, bool]:
         """Make one draft, or look up as many as pay; False where there can be no more."""
@@ -129,7 +132,7 @@ class StreamDevice:
     def _look_up(self, now: float) -> bool:
         before = len(self._line)
         while (
-            self._may_extend(self._longest)
+            self._has_room(self._longest)
             and (guess := self.lookup.guess(self._line))
             and self.pace.pays(self._line, now, guess)
         ):

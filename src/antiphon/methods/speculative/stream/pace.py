@@ -53,16 +53,17 @@ class Pace:
             return True
         stands = self.acceptance.survival([guess.entropy for guess in line])
         alone = self.acceptance.overall if next is None else self.acceptance.of(next.entropy)
-        chance: float = stands * alone ** self._until_in_time(len(line), now)
+        gap = self.drafting.known() if next is None else 0.0
+        chance: float = stands * alone ** self._until_in_time(len(line), now, gap)
         return chance * self._taken.share >= self._objective.least_chance
 
-    def _until_in_time(self, drafts: int, now: float) -> float:
+    def _until_in_time(self, drafts: int, now: float, gap: float) -> float:
         """Further drafts behind a line of so many until one is there in time, that one too; infinite if none ever is.
 
-        The first places of a line are past before it is there: it must stand for those too. While the device makes them the
-        cloud goes on.
+        gap: seconds to make one. The first places of a line are past before it is there: it must stand for those too. While the
+        device makes them the cloud goes on.
         """
-        gap, alone = self.drafting.known(), self.trip.pass_seconds
+        alone = self.trip.pass_seconds
         late = self.trip.passes_until(now + gap) - drafts
         if late < 1.0:
             return 1.0
