@@ -50,6 +50,7 @@ imports: $(READY)
 # The pictures of the README: from a real run, and from the figures of one.
 picture: $(MODELS)
 	@$(BIN)/antiphon demo --picture docs/demo.svg
+	@$(BIN)/antiphon-lab race --picture docs/race.svg
 	@$(BIN)/antiphon-lab reproduce picture docs/results/x-cosd.json docs/speed.svg
 	@$(BIN)/antiphon-lab bench picture docs/results/truncation.json docs/truncation.svg
 

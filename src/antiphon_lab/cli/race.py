@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,14 +27,18 @@ def race(
     cloud_model: ModelName = "gemma3-270m",
     model: ModelName = "smollm2-135m",
     threads: ThreadsOfEach = 1,
+    svg: Annotated[
+        Path | None, typer.Option("--picture", help="Also write an SVG file: how it stood when the first was done.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """The same answer as a plain stream and by a method, side by side, replayed at the pace of some hardware and a link."""
     from antiphon_lab.experiments.race import Plan, run
-    from antiphon_lab.experiments.race_screen import show
+    from antiphon_lab.experiments.race_screen import picture, show
     from antiphon_lab.hardware.profiles import parse_compute
     from antiphon_lab.links.notation import parse_link
     from antiphon_lab.report.origin import from_here, typed
+    from antiphon_lab.report.picture import require_svg
 
     plan = Plan(
         method=method,
@@ -46,7 +51,11 @@ def race(
         cloud_model=ModelConfig(cloud_model, threads=threads),
         device_model=ModelConfig(model, threads=threads),
     )
+    if svg is not None:
+        require_svg(svg, "--picture")
     found = run(plan)
     show(found, Console(stderr=as_json))
+    if svg is not None:
+        picture(found, svg)
     if as_json:
         typer.echo(json.dumps(from_here(found.as_json(), typed(sys.argv[1:]))))

@@ -5,7 +5,9 @@ Behind either who was faster, and by what.
 
 import time
 from collections.abc import Callable
+from io import StringIO
 from itertools import count, takewhile
+from pathlib import Path
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -25,6 +27,9 @@ STEPS = 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0
 """Seconds between the rows of a table, the first with which it has at most so many:"""
 ROWS = 8
 
+PICTURE_WIDTH = 110
+"""Columns of the terminal on a picture."""
+
 Clock = Callable[[], float]
 Sleep = Callable[[float], None]
 
@@ -38,6 +43,16 @@ def show(race: Race, console: Console, clock: Clock = time.monotonic, sleep: Sle
         console.print(table(race))
     for sentence in verdict(race):
         console.print(sentence, highlight=False, soft_wrap=True)
+
+
+def picture(race: Race, path: Path) -> None:
+    """Write an SVG file: the terminal when the first of them was done, and who won."""
+    console = Console(file=StringIO(), record=True, width=PICTURE_WIDTH, force_terminal=True)
+    console.print(_label(race), style="dim")
+    console.print(frame(race, min(runner.seconds for runner in race.runners.values())))
+    for sentence in verdict(race):
+        console.print(sentence, highlight=False)
+    console.save_svg(str(path), title="antiphon-lab race")
 
 
 def frame(race: Race, seconds: float) -> RenderableType:

@@ -52,11 +52,11 @@ def read_figures(file: Path, kind: type[Kind], command: str) -> Kind:
         raise UsageError(f"{file} is not what `antiphon-lab {command}` writes ({error}): name its JSON") from error
 
 
-def require_svg(path: Path) -> None:
-    """Raises UsageError if no picture can be written into this file; leaves what is there as it is."""
+def require_svg(path: Path, flag: str = "--plot") -> None:
+    """Raises UsageError if no picture can be written into this file; leaves what is there as it is. flag: what named it."""
     if path.suffix.lower() != ".svg":
-        raise UsageError(f"--plot must end in .svg, not {path.name!r}")
-    require_writable(path, "give another --plot")
+        raise UsageError(f"{flag} must end in .svg, not {path.name!r}")
+    require_writable(path, f"give another {flag}")
 
 
 def write_picture(path: Path, panels: Sequence[Panel], note: str) -> None:

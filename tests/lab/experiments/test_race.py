@@ -1,9 +1,12 @@
 """A race: both answers are the same, times are the link's and the profile's, and a replay shows what had come by then."""
 
+import html
 import io
 import json
+import re
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -13,7 +16,7 @@ from antiphon.errors import UsageError
 from antiphon.models import load
 from antiphon_lab.cli import main
 from antiphon_lab.experiments.race import Plan, Race, raced
-from antiphon_lab.experiments.race_screen import frame, show, table, verdict
+from antiphon_lab.experiments.race_screen import frame, picture, show, table, verdict
 from antiphon_lab.hardware.profiles import parse_compute
 from antiphon_lab.links.notation import parse_link
 
@@ -121,9 +124,27 @@ def test_some_have_nothing_to_race(method: str) -> None:
         plan_of(method)
 
 
-def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_picture_shows_where_the_other_was_when_the_first_was_done(race: Race, tmp_path: Path) -> None:
+    picture(race, svg := tmp_path / "race.svg")
+    told = " ".join(html.unescape(re.sub("<[^>]+>", " ", svg.read_text())).split())
+    first = min(race.method.seconds, race.reference.seconds)
+    assert f"{race.reference.tokens_by(first)} tokens, {first:.2f} s" in told
+    assert f"{TOKENS} tokens, {first:.2f} s" in told
+    assert verdict(race)[0] in told
+
+
+def test_a_picture_is_an_svg_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["antiphon-lab", "race", "--cloud-model", "no.gguf", "--picture", "race.png"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert capsys.readouterr().err == "antiphon: --picture must end in .svg, not 'race.png'\n"
+
+
+def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     models = ["--cloud-model", "toy-cloud", "--model", "toy-device"]
-    monkeypatch.setattr(sys, "argv", ["antiphon-lab", "race", *models, "--max-tokens", "8", "--json", "the "])
+    file = ["--picture", str(svg := tmp_path / "race.svg")]
+    monkeypatch.setattr(sys, "argv", ["antiphon-lab", "race", *models, *file, "--max-tokens", "8", "--json", "the "])
     with pytest.raises(SystemExit) as end:
         main()
     out, err = capsys.readouterr()
@@ -132,3 +153,4 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     assert (found["time"], found["link"], found["profile"], found["same_tokens"]) == ("virtual", "4g", "a100-7b", True)
     assert [len(runner["token_ids"]) for runner in found["runners"].values()] == [8, 8]
     assert "coupled wrote the same 8 tokens" in err
+    assert svg.read_text().startswith("<svg")
