@@ -139,6 +139,10 @@ def test_what_was_looked_up_joins_the_children_of_the_model(weights: list[float]
     place = numbers.index(token)
     assert numbers == [*range(len(before)), *([] if token < len(before) else [token])]
     assert sum(after) <= 1.0 + 1e-9
+    if token >= len(before):
+        assert after[place] == pytest.approx(chance * (1.0 - before[0])), "the model says something else"
+    elif token == 0:
+        assert 1.0 - after[0] == pytest.approx((1.0 - chance) * (1.0 - before[0])), "right if either is"
     assert after[place] >= (before[token] if token < len(before) else 0.0) - 1e-12
     others = [(old, new) for at, (old, new) in enumerate(zip(before, after, strict=False)) if at != place]
     assert all(new <= old + 1e-12 for old, new in others)

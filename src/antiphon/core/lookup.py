@@ -26,7 +26,7 @@ RANKS = 2
 BELIEVED = ((0.2, 0.35, 0.5, 0.65, 0.75, 0.85, 0.9, 0.95), (0.1,) * 8)
 """How often they do, by rank and by length, before anything is learned; about what GSM8K's questions show at temperature 0."""
 
-BELIEF = 2.0
+BELIEF = 4.0
 """What that counts, in tokens."""
 
 KEEP = 0.98
@@ -122,7 +122,6 @@ class SuffixAutomaton:
         """A state of their own for the suffixes of `target` that end at the new place too: no longer than `state` and one."""
         split = self._state(self._length[state] + 1)
         self._next[split] = dict(self._next[target])
-        self._newest[split] = self._newest[target]
         self._link[split], self._link[target] = self._link[target], split
         while self._next[state].get(number) == target:
             self._next[state][number] = split
