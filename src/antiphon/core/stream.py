@@ -81,7 +81,7 @@ class View:
 
     def ready(self, seconds: float) -> int:
         """Drafts that are made in so many seconds."""
-        return min(self.most, int(seconds / self.gap) if self.gap > 0 else self.most)
+        return int(min(self.most, seconds / self.gap)) if self.gap > 0 else self.most
 
 
 def worth(view: View, there: int, price: float) -> int:

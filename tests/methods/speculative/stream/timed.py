@@ -8,6 +8,7 @@ from typing import TypeVar
 from antiphon.config import SamplingParams
 from antiphon.core.chance import Chance
 from antiphon.core.distributions import Logits
+from antiphon.core.pass_costs import PassCosts
 from antiphon.methods.base import Method
 from antiphon.methods.drive import drive, serve
 from antiphon.methods.effects import Emit, Emitted, Half, Provisional, ServingHalf, Step
@@ -33,11 +34,13 @@ class Times:
 class _Host:
     """One half's model and its end of the link."""
 
-    def __init__(self, first: float, further: float, way: float) -> None:
+    def __init__(self, first: float, further: float, way: float, known: PassCosts) -> None:
         self.inbox: Inbox[Message] = Inbox(4096, 2**20)
         self.other: _Host
         self.emitted: list[Emitted] = []
         self._costs, self._way, self._charged, self._arrives = (first, further), way, 0.0, 0.0
+        self._known = known
+        self.passes = 0
 
     async def compute(self, call: Callable[[], Result]) -> Result:
         self._charged = 0.0
@@ -46,7 +49,11 @@ class _Host:
         return effect
 
     def step(self, step: Step) -> Logits:
-        self._charged += self._costs[0] + self._costs[1] * (len(step.tokens) - 1)
+        seconds = self._costs[0] + self._costs[1] * (len(step.tokens) - 1)
+        self._charged += seconds
+        if step.rows > 0:
+            self.passes += 1
+            self._known.observe(len(step.tokens), seconds)
         return step.run()
 
     async def send(self, message: Message, to: int = 0) -> None:
@@ -69,14 +76,26 @@ class _Host:
         """Nobody reads along."""
 
 
-def run_timed(device: Half, cloud: ServingHalf, times: Times) -> list[Emitted]:
-    """The tokens that the device commits."""
+@dataclass(frozen=True)
+class Timed:
+    """The tokens that the device commits, and when they were all there; the passes of each end."""
 
-    async def run() -> list[Emitted]:
-        ours, theirs = _Host(times.draft, 0.0, times.way), _Host(times.verify, times.further, times.way)
+    emitted: list[Emitted]
+    seconds: float
+    drafts: int
+    passes: int
+
+
+def run_timed(device: Half, cloud: ServingHalf, times: Times, costs: PassCosts | None = None) -> Timed:
+    """Both halves to their end. costs: learns what the cloud's passes cost."""
+
+    async def run() -> Timed:
+        ours = _Host(times.draft, 0.0, times.way, PassCosts())
+        theirs = _Host(times.verify, times.further, times.way, costs or PassCosts())
         ours.other, theirs.other = theirs, ours
+        began = ours.now()
         await asyncio.gather(drive(device, ours), serve(cloud, theirs))
-        return ours.emitted
+        return Timed(ours.emitted, ours.now() - began, ours.passes, theirs.passes)
 
     return run_virtual(run())
 
@@ -89,8 +108,8 @@ def timed_distribution(
     def run(chance: Chance) -> tuple[int, ...]:
         device, cloud = pair.sides(tokens, sampling, chance)
         assert method.cloud is not None
-        emitted = run_timed(method.device(device, options).run(), method.cloud(cloud, options).run(), times)
-        assert [token.number for token in emitted] == device.transcript.numbers == cloud.transcript.numbers
+        timed = run_timed(method.device(device, options).run(), method.cloud(cloud, options).run(), times, cloud.costs)
+        assert [token.number for token in timed.emitted] == device.transcript.numbers == cloud.transcript.numbers
         return tuple(device.transcript.numbers)
 
     return output_distribution(run)
