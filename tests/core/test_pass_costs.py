@@ -26,6 +26,7 @@ def test_a_width_that_was_never_tried_costs_what_the_next_known_one_does() -> No
     costs.observe(7, 8.0)
     assert (costs.seconds(7), costs.seconds(9)) == (8.0, 8.0)
     assert costs.seconds(4) == pytest.approx(5.0), "half way between two that are known"
+    assert measured((6, 3.0)).seconds(2) == pytest.approx(1.0), "narrower ones may cost less: they are tried too"
 
 
 def test_the_first_ones_count_alike_and_then_the_newest_most() -> None:
@@ -53,5 +54,5 @@ def test_what_was_not_made_for_long_is_unknown_again() -> None:
 @examples(100)
 @given(st.lists(st.tuples(st.integers(1, 8), st.floats(1e-4, 10.0)), min_size=1, max_size=40), st.integers(1, 64))
 def test_a_cost_lies_among_what_was_measured(passes: list[tuple[int, float]], width: int) -> None:
-    found = measured(*passes).seconds(width)
+    found = measured((1, passes[0][1]), *passes).seconds(width)
     assert min(seconds for _, seconds in passes) - 1e-9 <= found <= max(seconds for _, seconds in passes) + 1e-9

@@ -15,8 +15,8 @@ FORGOTTEN = 256
 class PassCosts:
     """Seconds of a forward pass by its width, in tokens.
 
-    Of a width that was never measured the nearest ones tell: a straight line between two of them, beyond all the last one.
-    So a further token counts as free until it was tried.
+    Of a width that was never measured the nearest ones tell: a straight line between two of them, beyond all the last one, and
+    below all a share of the first one. So a further token, or one token less, counts as a gain until it was tried.
     """
 
     def __init__(self) -> None:
@@ -40,4 +40,4 @@ class PassCosts:
         if not self._seconds:
             return 0.0
         widths = sorted(self._seconds)
-        return float(np.interp(width, widths, [self._seconds[one] for one in widths]))
+        return float(np.interp(width, [0, *widths], [0.0, *(self._seconds[one] for one in widths)]))
