@@ -233,6 +233,14 @@ def test_a_device_that_is_slower_than_the_cloud_looks_up_all_the_same(temperatur
     assert tokens_a_pass(found) > 3.0
 
 
+def test_a_line_that_stands_to_the_end_keeps_nobody_waiting() -> None:
+    """The cloud goes 64 tokens past what it knows to be known, and a line that never falls begins no other one."""
+    trial = Trial("coupled", parse_link("rtt=10ms"), parse_compute("a100-7b"), SamplingParams(temperature=0.0), {}, 400)
+    found = attempt(trial, EditingModel(), EditingModel(seed=2), [edit(page_of(TEXT, 600), "nothing-like-it", "anything")])
+    assert len(found[0].token_ids) > 300
+    assert seconds(found) < 400 / 60
+
+
 def test_two_tokenizers_do_so_too() -> None:
     sampling, options = SamplingParams(temperature=0.0), {"lookup": "off"}
     trial = Trial("coupled", parse_link("rtt=10ms"), parse_compute("a100-7b"), sampling, options, max_tokens=160)
