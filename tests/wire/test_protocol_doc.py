@@ -6,7 +6,6 @@ import re
 import typing
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 import numpy as np
@@ -207,7 +206,8 @@ def test_the_options() -> None:
     assert coupled.patience == AUTO
     objectives = [f"`{name}` (without it)" if name == coupled.objective else f"`{name}`" for name in OBJECTIVES]
     assert f"`{told['objective']}".startswith(f"{', '.join(objectives[:-1])} or {objectives[-1]}: ")
-    assert told["lookup"].startswith(f"`{coupled.lookup}` (without it), `{'` or `'.join(get_args(LookingUp)[1:])}`")
+    others = "` or `".join(typing.get_args(LookingUp)[1:])
+    assert f"`{told['lookup']}".startswith(f"`{coupled.lookup}` (without it), `{others}`")
     assert told["draft_precision"].startswith(f"16 or 32 (without it {chain.draft_precision})")
     assert told["precision"].startswith(f"16 or 32 (without it {chain.precision})")
     assert told["candidates"].startswith(f"an int from 0 to {MAX_CANDIDATES} (without it {chain.candidates})")
