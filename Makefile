@@ -47,7 +47,7 @@ types: $(READY)
 imports: $(READY)
 	@$(BIN)/lint-imports --no-cache
 
-# The pictures of the README: from a real run, and from the figures of one.
+# The pictures of the documents: from a real run, and from the figures of one.
 picture: $(MODELS)
 	@$(BIN)/antiphon demo --picture docs/demo.svg
 	@$(BIN)/antiphon-lab race --picture docs/race.svg

@@ -37,7 +37,7 @@ def test_every_figure_of_a_document_is_held(path: Path) -> None:
 def test_a_result_says_what_made_it(path: Path) -> None:
     """The command, a commit without changes of its own, the machine and its libraries."""
     origin = json.loads(path.read_text())["origin"]
-    assert origin["command"].startswith("antiphon ")
+    assert origin["command"].startswith(("antiphon ", "antiphon-lab "))
     assert re.fullmatch(r"[0-9a-f]{12}", origin["commit"])
     assert all(origin[name] for name in ("cpu", "processors", "llama_cpp", "numpy", "python"))
 

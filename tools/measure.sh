@@ -21,6 +21,7 @@ for paper in tslt x-cosd concord; do
 done
 told truncation.json "$bin/antiphon-lab" bench truncation --data "$data/wikitext2_test.raw" \
     --keep k=32,k=320,k=461,k=3200,p=0.95 --plot docs/truncation.svg
+told coupled.json "$bin/antiphon-lab" bench coupled --data "$data" --results "$kept/coupled.jsonl" --plot docs/coupled.svg
 told retrieval.json "$bin/antiphon-lab" bench retrieval --data "$data"
 "$bin/antiphon-lab" reproduce picture "$results/x-cosd.json" docs/speed.svg
 "$bin/python" tools/figures.py --write

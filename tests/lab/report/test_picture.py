@@ -38,7 +38,7 @@ def test_panels_stand_beside_each_other() -> None:
         assert int(one.attrib["y"]) + float(one.attrib["height"]) < height
 
 
-def test_the_picture_of_the_readme_is_that_of_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_picture_of_the_papers_methods_is_that_of_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`make picture` draws it."""
     assert draw(FIGURES, tmp_path / "speed.svg", monkeypatch) == 0
     assert (tmp_path / "speed.svg").read_text() == (ROOT / "docs" / "speed.svg").read_text()

@@ -1,5 +1,6 @@
 """The picture of `antiphon-lab bench coupled`: speed over the plain stream, from its figures as JSON."""
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -84,7 +85,13 @@ def _patience(found: Figures) -> Html:
             point = (auto.cloud_passes_per_token, auto.speedup)
             series.append(Series(f"{trip} ms: auto", (point,), colour, hollow=True))
     across = Axis("passes of the cloud a token", low=0.4, high=1.05, form="{:.1f}".format)
-    return lines(series, across, Axis("times the stream", form="{:.2f}".format))
+    return lines(series, across, Axis("times the stream", low=_floor(series), form="{:.2f}".format))
+
+
+def _floor(series: Sequence[Series]) -> float:
+    """The tenth below everything, and below 1."""
+    lows = [low for one in series for low, _ in one.ranges] + [height for one in series for _, height in one.points]
+    return max(0.0, math.ceil(10 * min([1.0, *lows])) - 1) / 10
 
 
 def _row(found: Figures, round_trip: int, name: str) -> Row | None:
