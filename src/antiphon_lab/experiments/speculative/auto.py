@@ -54,5 +54,5 @@ def nearness(setting: Setting, rows: Mapping[Row, Figures]) -> list[Nearness]:
         if auto.variant == "auto" and fixed:
             best = max(fixed, key=lambda row: fixed[row].tokens_per_s)
             paired = Figures(theirs.answers, fixed[best].answers)
-            found.append(Nearness(setting, auto.method, int(best.variant), fixed[best], paired))
+            found.append(Nearness(setting, auto.family, int(best.variant), fixed[best], paired))
     return found

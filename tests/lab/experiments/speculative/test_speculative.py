@@ -133,7 +133,7 @@ def test_the_tables_show_each_row(measured: Report) -> None:
 def test_the_automatic_length_stands_beside_the_best_fixed_one(tmp_path: Path) -> None:
     report = run(plan(tmp_path, methods=("dssd", "coupled", "coupled-tree"), lengths=(1, 4, 0)), QUIET)
     assert [(one.setting.link.name, one.method) for one in report.nearness] == [
-        (link, method) for link in ("x-cosd@100", "4g") for method in ("dssd", "coupled")
+        (link, method) for link in ("x-cosd@100", "4g") for method in ("dssd", "coupled lockstep")
     ]
     for one in report.nearness:
         link = one.setting.link.name
