@@ -106,6 +106,32 @@ def test_what_stands_is_the_text_of_the_seed(way: str) -> None:
         assert found == whole
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_at_a_loss_the_line_is_what_the_device_drafts_behind_what_stands(way: str) -> None:
+    """Also at a second one, when part of what was written alone has been settled: else old text would be shown."""
+    pair, options, drafted = Pair(SMALL, LARGE, seed=9), METHOD.options_from({"lookup": "off", **WAYS[way]}), 0
+    for seed in range(60):
+        device, cloud = pair.sides(12, PLAIN, PhiloxChance(seed))
+        for kind in (Draft, Verdict, Verdict, Verdict):
+            halves = METHOD.device(device, options).run(), METHOD.cloud(cloud, options).run()  # type: ignore[misc]
+            with suppress(CutError):
+                run_pair(*(breaking(half, breaks(kind, 3)) for half in halves))
+            if device.transcript.finish is not None:
+                break
+            fresh, _ = pair.sides(12, PLAIN, PhiloxChance(seed))
+            for number in device.transcript.numbers:
+                fresh.transcript.commit(number)
+            fresh.drafter.commit(device.transcript.numbers)  # type: ignore[union-attr]
+            shown = effects(METHOD.alone(fresh, options, keep=False))  # type: ignore[misc]
+            line = tuple(guess.number for guess in device.memory.line)
+            assert line == (shown[-1].numbers[: len(line)] if line else ())
+            with suppress(CutError):
+                run_pair(first(METHOD.alone(device, options, keep=False), 5), None)  # type: ignore[misc]
+            drafted += len(device.memory.line)
+            cloud = pair.cloud_side(12, PLAIN, PhiloxChance(seed), device.transcript.numbers)
+    assert drafted > 100
+
+
 def test_a_line_ends_where_the_answer_may_and_at_an_end() -> None:
     pair = Pair(SHARED, SHARED, seed=3)
     ended = 0
