@@ -89,11 +89,37 @@ def test_the_best_nodes_are_a_tree_and_the_most_probable(seed: int, most: int, b
     best, tree = growth.best(), growth.tree
     assert len(best) <= most
     assert all(tree.parents[node] in {ROOT, *best[:place]} for place, node in enumerate(best))
-    worth = [chance for chance in growth.chances if chance >= LEAST]
-    assert [growth.chances[node] for node in best] == heapq.nlargest(most, worth)
-    for node, chance in enumerate(growth.chances):
+    worth = [growth.chance(node) for node in growth.alive if growth.chance(node) >= LEAST]
+    assert [growth.chance(node) for node in best] == heapq.nlargest(most, worth)
+    for node in growth.alive:
         parent = tree.parents[node]
-        assert chance <= (1.0 if parent == ROOT else growth.chances[parent])
+        assert growth.chance(node) <= (1.0 if parent == ROOT else growth.chance(parent))
+
+
+@examples(40)
+@given(st.integers(0, 10_000), st.integers(2, 20))
+def test_below_a_new_root_nothing_is_lost_and_nothing_else_is_left(seed: int, most: int) -> None:
+    growth, source = Growth(most), random.Random(seed)
+    all_read(growth, source, 0.0, 4)
+    for _ in range(3):
+        children = growth.tree.children(growth.root)
+        if not children:
+            return
+        child = source.choice(children)
+        assert growth.child(growth.tree.numbers[child]) == child
+        share, paths = growth.chance(child), {node: growth.tree.path(node) for node in growth.alive}
+        before = {node: growth.chance(node) for node in growth.alive}
+        growth.go_to(child)
+        assert growth.alive == [node for node, path in paths.items() if child in path and node != child]
+        for node in growth.alive:
+            assert growth.chance(node) == pytest.approx(before[node] / share)
+            assert growth.depth(node) == len(paths[node]) - len(paths[child])
+        other, moved = growth.afresh()
+        assert [moved[node] for node in growth.best()] == other.best()
+        assert {moved[node] for node in growth.alive if node in growth.tree.draws} == set(other.tree.draws) - {ROOT}
+        for node in growth.alive:
+            assert other.chance(moved[node]) == pytest.approx(growth.chance(node))
+            assert other.tree.path_numbers(moved[node]) == growth.tree.path_numbers(node)[growth.tree.depth(growth.root) :]
 
 
 def test_it_is_deep_where_the_models_agree_and_wide_where_they_may_not() -> None:

@@ -75,31 +75,58 @@ class Likeness:
 class Growth:
     """A tree that grows, and the chance of each of its nodes: that the whole path to it is what the cloud writes.
 
-    most: nodes that count in the end. The tree has more: all children that were found of the nodes that were read.
+    most: nodes that count in the end. The tree has more: all children that were found of the nodes that were read. root: the
+    newest token; nodes that do not hang below it are of no use any more.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.tree = TokenTree()
-        self.chances: list[float] = []
+        self.root = ROOT
+        self.alive: list[int] = []
+        """The nodes below the root, a parent before its children."""
+        self._chances: list[float] = []
 
     def add(self, parent: int, numbers: list[int], chances: Sequence[float]) -> None:
         """Give a node that was read its children, different ones, and the chance of each where the path so far is right."""
-        path = 1.0 if parent == ROOT else self.chances[parent]
-        self.tree.expand(parent, numbers)
-        self.chances += [path * chance for chance in chances]
+        path = 1.0 if parent == ROOT else self._chances[parent]
+        self.alive += self.tree.expand(parent, numbers)
+        self._chances += [path * chance for chance in chances]
+
+    def child(self, number: int) -> int | None:
+        """The child of the root that is this token."""
+        return next((child for child in self.tree.children(self.root) if self.tree.numbers[child] == number), None)
+
+    def go_to(self, child: int) -> None:
+        """Let a child of the root be the root."""
+        below = {child}
+        for node in self.alive:
+            if self.tree.parents[node] in below:
+                below.add(node)
+        self.alive = [node for node in self.alive if node in below and node != child]
+        self.root = child
+
+    def chance(self, node: int) -> float:
+        """That what the cloud writes behind the root is the path to this node."""
+        if node == self.root:
+            return 1.0
+        return self._chances[node] / (1.0 if self.root == ROOT else self._chances[self.root])
+
+    def depth(self, node: int) -> int:
+        """Steps from the root."""
+        return self.tree.depth(node) - self.tree.depth(self.root)
 
     def best(self) -> list[int]:
         """The most probable nodes, as many as count, a parent before its children: the tree as far as it is known."""
         # No child is more probable than its parent, and of equals the one that was found first, the parent, comes first.
-        order = sorted(range(len(self.chances)), key=lambda node: (-self.chances[node], node))
-        return [node for node in order[: self.most] if self.chances[node] >= LEAST]
+        order = sorted(self.alive, key=lambda node: (-self._chances[node], node))
+        return [node for node in order[: self.most] if self.chance(node) >= LEAST]
 
     @property
     def limit(self) -> float:
         """What a further node must be more probable than to be among the best."""
         best = self.best()
-        return self.chances[best[-1]] if len(best) == self.most else LEAST
+        return self.chance(best[-1]) if len(best) == self.most else LEAST
 
     def next(self, bar: float, may_go_on: Callable[[int], bool]) -> list[int]:
         """Nodes to read next, in one pass: of the best those whose children may be among them too.
@@ -108,13 +135,22 @@ class Growth:
         """
         bar = max(bar, self.limit)
         unread = [node for node in self.best() if node not in self.tree.draws and may_go_on(node)]
-        return [node for node in unread if self.chances[node] * CHILD > bar][:AT_ONCE]
+        return [node for node in unread if self.chance(node) * CHILD > bar][:AT_ONCE]
+
+    def afresh(self) -> tuple["Growth", dict[int, int]]:
+        """The same below the root alone, which is no node then; and the new number of each node."""
+        growth, moved = Growth(self.most), {self.root: ROOT}
+        for node in self.alive:
+            moved[node] = growth.tree.add(moved[self.tree.parents[node]], self.tree.numbers[node])
+            growth.alive.append(moved[node])
+            growth._chances.append(self.chance(node))
+        return growth, moved
 
 
 class GrowthRule:
     """What is learned of growing trees in the course of an answer.
 
-    nodes: of a tree at most. likeness: how alike the two models are. bar: the chance that the last node of a tree mostly has.
+    nodes: of a tree that count. likeness: how alike the two models are. bar: the chance that the last of them mostly has.
     """
 
     def __init__(self, nodes: int) -> None:
@@ -122,5 +158,5 @@ class GrowthRule:
         self.bar = 0.6 / nodes
 
     def grown(self, growth: Growth) -> None:
-        """A tree is as it is sent."""
+        """A tree is as it is when it is tested."""
         self.bar += (growth.limit - self.bar) / 5

@@ -70,7 +70,7 @@ class Drafter:
             raise ValueError("a drafter needs the device's side of the common vocabulary")
         self._model, self._common = model, common
         self._reading = CachedContext(context)
-        self._places = {ROOT: ROOT}  # nodes of the last tree that were read: where they are in the context's tree
+        self._places: dict[int, int] = {}  # nodes of the last tree that were read: where they are in the context's tree
         self._device_ids = common.device_ids
         self._sampling = on_common(sampling, common)
         self._tokens = list(prompt)  # device ids: the prompt and the committed tokens
@@ -161,6 +161,10 @@ class Drafter:
         rows = yield from self._layer(tree, nodes)
         return [self._probs_after(tree, node, logits) for node, logits in zip(nodes, rows, strict=False)]
 
+    def holds(self, node: int) -> bool:
+        """Whether this node of the tree that grows was read, and no token was committed since."""
+        return node in self._places
+
     @property
     def temperature(self) -> float:
         """What it drafts at."""
@@ -168,7 +172,7 @@ class Drafter:
 
     def keep(self, tree: TokenTree, node: int) -> None:
         """Of the tree that was drafted last the path to `node` was accepted: what was read of it stands."""
-        if not tree.draws:
+        if ROOT not in self._places:
             return
         # The last layer was drawn and never read: its nodes are in no context.
         while node not in self._places:
@@ -179,6 +183,7 @@ class Drafter:
     def commit(self, numbers: Sequence[int]) -> None:
         """Append committed tokens: common ones map one to one, others are spelled by the device's tokenizer."""
         self._reading.altered(len(self._tokens))
+        self._places = {}
         for number in numbers:
             self._tokens += self._spelled(number)
         # A token outside C cannot be drafted, so no penalty can fall on it here; the cloud's own history has it.
@@ -199,8 +204,9 @@ class Drafter:
             return []
         try:
             if layer[0] == ROOT:
+                rows_of_root = [(yield from self._logits([]))]
                 self._places = {ROOT: ROOT}
-                return [(yield from self._logits([]))]
+                return rows_of_root
             tokens = self._device_ids[[tree.numbers[node] for node in layer]].tolist()
             # ROOT has a place among them, and the context counts nodes from 0.
             first = len(self._places) - 1

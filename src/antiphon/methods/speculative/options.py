@@ -122,7 +122,6 @@ class InStream:
     __slots__ = ()
     patience: float
     objective: str
-    settle_width: int
 
     @property
     def lockstep(self) -> bool:
@@ -139,7 +138,6 @@ class InStream:
         known = self.patience in (AUTO, LOCKSTEP) or 0 <= self.patience <= LONGEST_PATIENCE
         sentence = f"patience must be 0 to {LONGEST_PATIENCE:.0f} milliseconds, auto or lockstep, not {self.patience}"
         require(known, sentence)
-        require(2 <= self.settle_width <= MAX_SETTLE, f"settle width must be 2 to {MAX_SETTLE} tokens, not {self.settle_width}")
         require(self.objective in OBJECTIVES, f"objective must be one of {', '.join(OBJECTIVES)}, not {self.objective!r}")
 
 
@@ -158,6 +156,7 @@ class CoupledOptions(WithDraftLength, InStream):
         self.require_draft_length()
         require(-1 <= self.ahead <= MAX_AHEAD, f"ahead must be 0 to {MAX_AHEAD} drafts, or -1 (auto), not {self.ahead}")
         self.require_patience()
+        require(2 <= self.settle_width <= MAX_SETTLE, f"settle width must be 2 to {MAX_SETTLE} tokens, not {self.settle_width}")
         require_lookup(self.lookup)
 
     @property
@@ -228,3 +227,37 @@ class WithTree:
         """Raise UsageError if it is no tree, or too large a one."""
         fits = self.full <= MAX_TREE_NODES
         require(fits, f"a tree may have at most {MAX_TREE_NODES} nodes, but {self.expansion} has {self.full}")
+
+
+NODES_IN_LOCKSTEP, NODES_IN_STREAM = 12, 32
+"""Nodes of a tree that grows, unless said: in a stream the first levels are past before a tree is there."""
+
+GROW = ""
+"""What `expansion` is for a tree without a fixed shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoupledTreeOptions(WithTree, InStream):
+    """Options of `coupled-tree`. expansion: of a fixed shape, in lockstep; nodes: of one that grows. Raises UsageError."""
+
+    expansion: str = option(
+        GROW, f"grow: best first; or children of each node by depth, at most {MAX_TREE_NODES} nodes in all.", {"grow": GROW}
+    )
+    nodes: int = option(0, f"Nodes of a tree that grows best first, 1 to {MAX_TREE_NODES}, or auto.", {"auto": 0})
+    patience: float = patience_option()
+    objective: Literal["speed", "cloud", "data", "battery"] = objective_option()
+    lookup: LookingUp = option("auto", LOOKUP_HELP)
+
+    def __post_init__(self) -> None:
+        require(0 <= self.nodes <= MAX_TREE_NODES, f"a tree has 1 to {MAX_TREE_NODES} nodes, or 0 (auto), not {self.nodes}")
+        if self.expansion != GROW:
+            self.require_fit()
+        self.require_patience()
+        require_lookup(self.lookup)
+
+    @property
+    def max_drafts(self) -> int:
+        """Nodes of a tree at most."""
+        if self.expansion != GROW:
+            return self.full
+        return self.nodes or (NODES_IN_LOCKSTEP if self.lockstep else NODES_IN_STREAM)

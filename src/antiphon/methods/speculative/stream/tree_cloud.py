@@ -7,72 +7,98 @@ the children that were sent of its parent, in a code of few bits for small numbe
 the answer.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from antiphon.core.rounding import exactly
+from antiphon.core.stream import RUN_AHEAD
 from antiphon.core.tree import ROOT, TokenTree
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide
-from antiphon.methods.effects import Receive, Send, ServingHalf, expect
-from antiphon.methods.speculative.options import MAX_TREE_NODES, WithTree
+from antiphon.methods.effects import Came, Now, Receive, Send, ServingHalf
+from antiphon.methods.speculative.options import MAX_TREE_NODES, CoupledTreeOptions
+from antiphon.methods.speculative.stream.patience import Lockstep, Pacing
 from antiphon.methods.speculative.stream.tree_nodes import LiveNodes
+from antiphon.methods.speculative.stream.tree_patience import TreeStreaming
 from antiphon.methods.verifier import TreeTargets
 from antiphon.vocabulary import bits_for
-from antiphon.wire.messages import Draft, Verdict
+from antiphon.wire.messages import Draft, Message, Progress, Verdict
 from antiphon.wire.packing import Reader, Writer
 
 
 class GrowingTreeCloud:
     """Runs the races over the targets, on whatever nodes have come."""
 
-    def __init__(self, side: CloudSide, options: WithTree) -> None:
+    def __init__(self, side: CloudSide, options: CoupledTreeOptions) -> None:
         self.side = side
-        self._most = options.max_drafts
-        self._nodes = LiveNodes(MAX_TREE_NODES)
+        self._pacing = _pacing(side, options)
+        self._run_ahead = None if options.lockstep else RUN_AHEAD
+        self._nodes, self._most = LiveNodes(MAX_TREE_NODES), options.max_drafts
         self._begins = [side.transcript.position]  # where an epoch begins that knows so many verdicts
-        self._epoch = 0
-        self._asked = False
+        self._sent_at: list[float] = []  # when each verdict was sent
+        self._known = side.transcript.position  # of the answer, as far as the device is known to have it
+        self._epoch = self._heard = 0
 
     def run(self) -> ServingHalf:
-        """Test what has come, and answer."""
+        """Test what has come, answer, and go on."""
         yield from self.side.verifier.prefill()
         while (finish := self.side.transcript.finish) is None:
-            # Everything that has come, before the pass: more nodes make the same pass bring more.
-            while (message := (yield Receive(0.0 if self._asked else None))) is not None:
-                self._take(expect(message, Draft))
+            while (message := (yield Receive(self._within((yield Now()))))) is not None:
+                self._take(message, (yield Came()))
             yield from self._answer()
+            self._sent_at.append((yield Now()))
         return finish
 
-    def _take(self, message: Draft) -> None:
+    def _within(self, now: float) -> float | None:
+        if self._run_ahead is not None and self.side.transcript.position - self._known >= self._run_ahead:
+            return None
+        return self._pacing.within(self._nodes.levels, self._sent_at[-1] if self._sent_at else now, now)
+
+    def _take(self, message: Message, now: float) -> None:
+        self._heard += 1
+        match message:
+            case Draft():
+                self._take_nodes(message, now)
+            case Progress(step):
+                if not self._known <= step <= self.side.transcript.position:
+                    raise ProtocolError(f"the answer has {self.side.transcript.position} tokens, not {step}", "out-of-range")
+                self._known = step
+            case _:
+                raise ProtocolError(f"{type(message).__name__} came where drafts were due", "out-of-turn")
+
+    def _take_nodes(self, message: Draft, now: float) -> None:
         """Add nodes to the tree, or begin another one."""
         if not self._epoch <= message.round < len(self._begins):
             raise ProtocolError(f"nodes of epoch {message.round} came in epoch {self._epoch}", "out-of-turn")
-        if message.round > self._epoch:
+        if begins := message.round > self._epoch:
             self._begin(message.round)
-        # Else it was sent before the last verdict came, which has the token that was wanted.
-        self._asked = message.round == len(self._begins) - 1
-        reader, common = Reader(message.payload), self.side.common
+        levels, reader, common = self._nodes.levels, Reader(message.payload), self.side.common
         for _ in range(message.count):
             known = self._nodes.sent + 1
             parent = reader.number(bits_for(known), known, "the parent of a node") - 1
             self._nodes.add(parent, reader.number(common.common_bits, common.size, "the id of a node"))
         reader.finish()
+        gained = max(1, self._nodes.levels - levels) if message.count else 0
+        answers = self._sent_at[message.round - 1] if begins else None
+        self._pacing.heard(gained, now, answers, current=message.round == len(self._begins) - 1)
 
     def _begin(self, epoch: int) -> None:
         self._epoch = epoch
+        self._known = max(self._known, self._begins[epoch])
         self._nodes.begin()
         for number in self.side.transcript.numbers[self._begins[epoch] :]:
             self._nodes.commit(number)
 
     def _answer(self) -> Generator[Any, Any, None]:
         """One pass: commit the winners as far as they are nodes, and the first that is none."""
-        transcript, verifier = self.side.transcript, self.side.verifier
-        tree, places = self._nodes.tree(self._most, transcript.remaining - 1)
+        transcript, verifier, heard = self.side.transcript, self.side.verifier, self._heard
+        there = self._nodes.tree(self._most, transcript.remaining - 1)
+        tree, places = self._nodes.tree(self._pacing.take(len(there[1])), transcript.remaining - 1)
         if not self.side.has_room_for(len(places)):
             tree, places = TokenTree(), []  # the winner does not hang on drafts
         node, token = self._walk(tree, (yield from verifier.score_tree(tree, exactly)))
         committed = [*tree.path_numbers(node), *([] if token is None else [token])]
+        self._learn(there[0], committed)
         # Before they are committed: it says which of the nodes just read are the committed tokens, so that they are not read
         # again.
         verifier.keep(tree, node)
@@ -80,18 +106,30 @@ class GrowingTreeCloud:
         for number in committed:
             transcript.commit(number)
             self._nodes.commit(number)
-        self._asked = False
         # An epoch that knows this verdict begins here.
         self._begins.append(transcript.position)
-        yield self._verdict([places[step] for step in tree.path(node)], token)
+        yield self._verdict(heard, [places[step] for step in tree.path(node)], token)
 
-    def _verdict(self, places: list[int], token: int | None) -> Send:
+    def _learn(self, tree: TokenTree, committed: Sequence[int]) -> None:
+        """Also of nodes that were not taken: whether they stand is told by the tokens."""
+        stood: list[int] = []
+        for number in committed:
+            children = tree.children(stood[-1] if stood else ROOT)
+            if (child := next((one for one in children if tree.numbers[one] == number), None)) is None:
+                break
+            stood.append(child)
+        fell = len(stood) < len(committed) and bool(tree.children(stood[-1] if stood else ROOT))
+        self._pacing.tested(len(stood), fell)
+        if isinstance(self._pacing, TreeStreaming):
+            self._pacing.ordered(len(tree.numbers), tree.layers, stood)
+
+    def _verdict(self, heard: int, places: list[int], token: int | None) -> Send:
         writer = Writer()
         for place in places:
             writer.small(place)
         if token is not None:
             writer.number(token, self.side.common.target_bits)
-        return Send(Verdict(len(self._begins) - 2, len(places), writer.finish()))
+        return Send(Verdict(heard, len(places), writer.finish()))
 
     def _walk(self, tree: TokenTree, targets: TreeTargets) -> tuple[int, int | None]:
         """Down the tree while the winners are nodes: the last one, and the token after it unless it ends the answer."""
@@ -108,3 +146,9 @@ class GrowingTreeCloud:
     def winner(self, targets: TreeTargets, node: int, position: int) -> int:
         """The token after a node."""
         return targets.at(node).winner(self.side.chance.race(position, self.side.common.cloud_ids))
+
+
+def _pacing(side: CloudSide, options: CoupledTreeOptions) -> Pacing:
+    if options.lockstep:
+        return Lockstep()
+    return TreeStreaming(options.seconds, side.least_patience, options.objective, side.costs, options.max_drafts)

@@ -58,6 +58,14 @@ class LiveNodes:
             self.alive[node] = added
             self._children[node] = 0
 
+    @property
+    def levels(self) -> int:
+        """How deep the nodes alive go."""
+        depths: dict[int, int] = {}
+        for node, child in self.alive.items():
+            depths[node] = 1 + depths.get(child.parent, 0)
+        return max(depths.values(), default=0)
+
     def commit(self, number: int) -> None:
         """Go past a committed token: only what hangs below it stays alive."""
         newest = self._path[-1] if len(self._path) == len(self._committed) + 1 else None
