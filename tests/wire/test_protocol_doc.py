@@ -33,8 +33,12 @@ from antiphon.methods.speculative.options import (
     LONGEST_PATIENCE,
     MAX_AHEAD,
     MAX_DRAFT_LENGTH,
+    MAX_TREE_NODES,
+    NODES_IN_LOCKSTEP,
+    NODES_IN_STREAM,
     ChainOptions,
     CoupledOptions,
+    CoupledTreeOptions,
     LookingUp,
     SplitOptions,
 )
@@ -208,6 +212,9 @@ def test_the_options() -> None:
     assert f"`{told['objective']}".startswith(f"{', '.join(objectives[:-1])} or {objectives[-1]}: ")
     others = "` or `".join(typing.get_args(LookingUp)[1:])
     assert f"`{told['lookup']}".startswith(f"`{coupled.lookup}` (without it), `{others}`")
+    tree = CoupledTreeOptions()
+    assert told["nodes"].startswith(f"an int from 0 to {MAX_TREE_NODES} (without it {tree.nodes})")
+    assert told["nodes"].endswith(f"0: {NODES_IN_LOCKSTEP} in lockstep, else {NODES_IN_STREAM}")
     assert told["draft_precision"].startswith(f"16 or 32 (without it {chain.draft_precision})")
     assert told["precision"].startswith(f"16 or 32 (without it {chain.precision})")
     assert told["candidates"].startswith(f"an int from 0 to {MAX_CANDIDATES} (without it {chain.candidates})")

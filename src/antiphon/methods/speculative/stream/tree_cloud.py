@@ -60,9 +60,9 @@ class GrowingTreeCloud:
             case Draft():
                 self._take_nodes(message, now)
             case Progress(step):
-                if not self._known <= step <= self.side.transcript.position:
+                if step > self.side.transcript.position:
                     raise ProtocolError(f"the answer has {self.side.transcript.position} tokens, not {step}", "out-of-range")
-                self._known = step
+                self._known = max(self._known, step)
             case _:
                 raise ProtocolError(f"{type(message).__name__} came where drafts were due", "out-of-turn")
 
