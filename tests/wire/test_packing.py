@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from antiphon.core.distributions import one_hot
 from antiphon.core.rounding import Ratios, quantise_ratios
+from antiphon.errors import ProtocolError
 from antiphon.wire.packing import Reader, Writer, distribution_bits
 from support.examples import examples
 from support.random_distributions import large
@@ -142,3 +143,45 @@ def test_bit_patterns_that_are_no_numbers(pattern: str) -> None:
     """Quiet and signalling NaN, infinities, minus zero alone: refused without a warning."""
     payload = b"\0" + bytes.fromhex(pattern)
     refused(lambda: Reader(payload).distribution(1, FLOAT, "the target probabilities"), "bad-probability")
+
+
+@examples(50)
+@given(st.lists(st.integers(0, 3000), max_size=20), st.integers(0, 7))
+def test_small_numbers_are_read_again(values: list[int], before: int) -> None:
+    writer = Writer()
+    writer.number(0, before)
+    for value in values:
+        writer.small(value)
+    reader = Reader(writer.finish())
+    assert reader.number(before, 1 << before, "it") == 0
+    assert [reader.small(3001, "it") for _ in values] == values
+    reader.finish()
+
+
+def test_a_small_number_takes_few_bits() -> None:
+    for value, data in ((0, b"\x01"), (1, b"\x02"), (2, b"\x06"), (3, b"\x04"), (6, b"\x1c")):
+        writer = Writer()
+        writer.small(value)
+        assert writer.finish() == data
+
+
+@pytest.mark.parametrize(
+    ("value", "below", "sentence"),
+    [
+        (5, 5, "it is 5, but must be below 5"),
+        (900, 3, "it must be below 3, but has more bits"),
+        (7, 7, "it must be below 7|it is 7"),
+    ],
+)
+def test_a_small_number_that_is_too_large(value: int, below: int, sentence: str) -> None:
+    writer = Writer()
+    writer.small(value)
+    with pytest.raises(ProtocolError, match=sentence):
+        Reader(writer.finish()).small(below, "it")
+
+
+def test_a_small_number_that_never_ends() -> None:
+    with pytest.raises(ProtocolError, match="has more bits"):
+        Reader(bytes(1000)).small(63, "it")
+    with pytest.raises(ProtocolError, match="shorter"):
+        Reader(bytes(0)).small(63, "it")
