@@ -174,6 +174,13 @@ def test_drafts_of_a_line_that_fell_are_dropped_however_well_they_fit() -> None:
     assert fed.text == "aabaaaaaa"[: len(fed.text)]
 
 
+def test_a_line_that_came_late_and_was_wrong_is_dropped_however_well_its_rest_fits() -> None:
+    fed = streaming("aabaaaaaa")
+    go_on(fed, 2)
+    assert taken(fed, [line(fed, "bab"), line(fed, "aa")]) == [0, 0, 0, 0]
+    assert fed.text == "aaba"
+
+
 def test_it_takes_what_pays_in_the_cost_of_its_passes() -> None:
     """All where a wide pass costs the same; none where each token costs a pass; where nothing is known it tries."""
     for costs, accepted in ((costing(1, 1, 1, 1), 3), (costing(1, 2, 3, 4), 0), (costing(1), 3), (costing(), 3)):

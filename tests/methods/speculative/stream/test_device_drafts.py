@@ -20,7 +20,7 @@ from antiphon.methods.speculative.options import CoupledOptions
 from antiphon.methods.speculative.stream.device import TOLD_EVERY
 from antiphon.methods.speculative.stream.pace import LOOK_AGAIN, Pace
 from antiphon.models.toy import ToyModel
-from antiphon.testing.distributions import SHARED, Pair
+from antiphon.testing.distributions import PROMPT, SHARED, Pair
 from antiphon.wire.messages import Draft, Message, Progress, Verdict
 from antiphon.wire.packing import Writer
 from methods.speculative.ahead import GREEDY, reference
@@ -147,6 +147,9 @@ class Hand:
         self.time = 0.0
         self.inbox: deque[tuple[float, Message]] = deque()
         self.text = reference(self.pair, GREEDY, PhiloxChance(1), tokens)
+        self.emitted: list[Emit] = []
+        self.said = 0.0
+        """When the last verdict comes."""
         self._came = 0.0
         self._half = CoupledDevice(self.side, asked).run()
         self._effect: Any = next(self._half)
@@ -155,8 +158,8 @@ class Hand:
         """A verdict that comes so long after the one before it."""
         writer = Writer()
         writer.number(number, self.pair.common.target_bits)
-        last = self.inbox[-1][0] if self.inbox else self.time
-        self.inbox.append((last + after, Verdict(heard, accepted, writer.finish())))
+        self.said += after
+        self.inbox.append((self.said, Verdict(heard, accepted, writer.finish())))
 
     def run(self, until: float) -> None:
         """Until then, or until it waits with nothing on its way."""
@@ -181,7 +184,7 @@ class Hand:
                     if self.inbox and self.inbox[0][0] <= self.time:
                         self._came, answer = self.inbox.popleft()
                 case Emit():
-                    pass
+                    self.emitted.append(self._effect)
             self._effect = self._half.send(answer)
 
 
@@ -212,9 +215,12 @@ def test_a_line_that_stands_keeps_its_epoch_and_another_begins_behind_what_is_kn
     hand.say(1, hand.text[1], heard=len(hand.sent), after=0.001)
     hand.run(0.1)
     assert {message.round for message in hand.sent} == {0, 1}, "all of it was settled: nothing is on its way"
-    before = len(hand.sent)
-    hand.say(0, 1 - hand.text[2], heard=before, after=0.001)
-    hand.run(0.2)
+    before, now = len(hand.sent), hand.time
+    assert len(hand.side.memory.line) == 2
+    hand.say(0, 1 - hand.text[2], heard=before, after=now + 0.001 - hand.said)
+    hand.run(now + 0.0011)
+    assert len(hand.side.memory.line) <= 1, "it fell, and what was drafted behind it too"
+    hand.run(now + 0.2)
     assert [message.round for message in hand.sent[before:]] == [2] * len(hand.sent[before:])
 
 
@@ -238,6 +244,22 @@ def test_it_tells_how_far_it_is_where_no_line_does() -> None:
     steps = [message.step for message in told]
     assert steps == sorted(set(steps))
     assert all(step <= len(hand.text) for step in steps)
+
+
+def test_what_was_drafted_and_not_sent_was_tested_by_nobody() -> None:
+    """A verdict ends the line, the next one comes long before it was to be expected: drafts waited, to leave together."""
+    hand = Hand(options(patience=0.0))
+    answer = [*hand.text[:10], 1 - hand.text[10]]
+    for number in answer:
+        hand.say(0, number, heard=0)
+    model = hand.pair.cloud
+    drafted = int(model.logits([*model.tokenize(PROMPT), *answer]).argmax())
+    hand.say(0, drafted, heard=0, after=0.01)
+    hand.run(0.5)
+    assert hand.side.transcript.numbers == [*answer, drafted]
+    *before, last = [emit.tested.drafts for emit in hand.emitted]
+    assert sum(map(len, before)) > 5
+    assert last == ()
 
 
 def test_an_answer_begins_with_the_line_that_was_left() -> None:
