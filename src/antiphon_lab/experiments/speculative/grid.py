@@ -167,8 +167,10 @@ def _variants(plan: Plan, name: str) -> Iterator[Row]:
 
 
 def _shapes(plan: Plan, own: set[str], *, in_stream: bool) -> list[tuple[str, tuple[str, ...]]]:
-    """What is drafted at once: a name, and the options for it. In a stream a chain has as many as pay."""
-    if "draft_length" in own and not in_stream:
+    """What is drafted at once: a name, and the options for it. In a stream it is what pays."""
+    if in_stream:
+        return [("", ())]
+    if "draft_length" in own:
         written = ["auto" if length == 0 else str(length) for length in plan.lengths]
         return [(length, (f"draft_length={length}",)) for length in written]
     if "expansion" in own and plan.expansions:
