@@ -83,6 +83,7 @@ KINDS = (
     *(_paper_tree(kept) for kept in (0, 3200, 320, 32)),
     Kind("k = 320, packed, without replacement", "tslt-tree", (("expansion", EXPANSION),), 320, True, paper=False),
     Kind("coupled, lockstep", "coupled-tree", (("expansion", EXPANSION), ("patience", "lockstep")), None, True, paper=False),
+    Kind("coupled", "coupled-tree", (), None, True, paper=False),
 )
 
 

@@ -47,10 +47,10 @@ TREE = _in_lockstep("coupled-tree", ("expansion", "2,2,2"))
 OURS = (_chain("tslt"), CHAIN, TREE)
 WRITTEN = (*PAPER, *OURS)
 """Those whose answers are written once, whatever the link."""
-STREAM = Entrant("coupled", "coupled")
-"""What it sends, and when, hangs on the link, and its text on nothing: it is the one of `cloud`."""
-TIMED = (CLOUD, ASKED, *PAPER[1:], *OURS, STREAM)
-LOADED = (*WRITTEN, STREAM)
+STREAM, TREE_STREAM = Entrant("coupled", "coupled"), Entrant("coupled-tree", "coupled-tree")
+"""What they send, and when, hangs on the link, and their text on nothing: it is the one of `cloud`."""
+TIMED = (CLOUD, ASKED, *PAPER[1:], *OURS, STREAM, TREE_STREAM)
+LOADED = (*WRITTEN, STREAM, TREE_STREAM)
 """Those whose bits are counted."""
 
 BY_LENGTH = ("dssd", "xcosd", "xcosd-e", CHAIN.name)

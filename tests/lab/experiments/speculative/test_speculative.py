@@ -49,7 +49,7 @@ def test_every_row_answers_every_prompt_with_every_seed(measured: Report) -> Non
             "dssd auto",
             "coupled lockstep 2",
             "coupled lockstep auto",
-            "coupled-tree 2,2",
+            "coupled-tree lockstep 2,2",
         ]
         for found in rows.values():
             assert len(found.answers) == 12
@@ -124,7 +124,7 @@ def test_the_tables_show_each_row(measured: Report) -> None:
         console.print(table)
     text = console.export_text()
     assert "4g, a100-7b, temperature 1" in text
-    assert text.count("coupled-tree 2,2") == 3
+    assert text.count("coupled-tree lockstep 2,2") == 3
     assert "TCP/IP" in text
     assert "\u00b1" in text
 

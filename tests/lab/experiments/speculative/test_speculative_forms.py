@@ -175,7 +175,7 @@ def test_the_figure_of_x_cosd_on_toys() -> None:
         return speed(attempt(trial, CLOUD, NonDraftingModel(DEVICE) if mute else DEVICE, ["the "] * ANSWERS))
 
     streamed, asking = tried("cloud"), tried("coupled", mute=True, draft_length=1, ahead=0, patience=LOCKSTEP)
-    candidates, tree = tried("xcosd-e", draft_length=2), tried("coupled-tree", expansion="2,2,2")
+    candidates, tree = tried("xcosd-e", draft_length=2), tried("coupled-tree", expansion="2,2,2", patience=LOCKSTEP)
     print(f"cloud {streamed:.1f}, a trip a token {asking:.1f}, xcosd-e {candidates:.1f}, coupled-tree {tree:.1f} tokens/s")
     assert streamed == pytest.approx(30, rel=0.02)
     assert asking == pytest.approx(streamed, rel=0.01)  # the paper's link has no delay
