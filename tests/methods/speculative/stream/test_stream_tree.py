@@ -14,7 +14,7 @@ from antiphon.core.chance import PhiloxChance
 from antiphon.core.stream import AUTO, LOCKSTEP
 from antiphon.core.tree import TokenTree
 from antiphon.methods.base import CloudSide
-from antiphon.methods.effects import Half, Receive, Send
+from antiphon.methods.effects import Emit, Finish, Half, Receive, Send
 from antiphon.methods.speculative.coupled_tree import COUPLED_TREE, CoupledTreeCloud, CoupledTreeDevice
 from antiphon.methods.speculative.options import CoupledTreeOptions
 from antiphon.methods.speculative.stream.tree_cloud import GrowingTreeCloud
@@ -217,15 +217,44 @@ class Counting(ToyModel):
 
 @pytest.mark.parametrize("nodes", [12, 63])
 def test_a_pending_tree_has_few_leaves_however_long_the_line_goes_on(nodes: int) -> None:
-    """The drafter is the target: no verdict ever ends an epoch, and nothing would tidy up the context."""
+    """The drafter is the target: no verdict ever ends an epoch, nothing would tidy up the context, nor tell how far it came."""
     pair = alike()
     pair.device = Counting(SHARED, seed=2, sharpness=1.0)
     pair.cloud = ToyModel(SHARED, seed=2, sharpness=1.0)
-    for seed in range(12):
+    for seed in range(6):
         chance, options = PhiloxChance(seed), CoupledTreeOptions(nodes=nodes, patience=0.0)
-        device, cloud = pair.sides(60, SamplingParams(temperature=1.0, logit_bias=((2, -50.0),)), chance)
+        device, cloud = pair.sides(150, SamplingParams(temperature=1.0, logit_bias=((2, -50.0),)), chance)
         halves = running(CoupledTreeDevice(device, options).run(), CoupledTreeCloud(cloud, options).run())
-        interleaved(halves, random.Random(seed), 0.2)
-        assert len(device.transcript.numbers) == 60
+        interleaved(halves, random.Random(seed), 0.2, pace=1 + 7 * (seed % 2))
+        assert len(device.transcript.numbers) == 150
     assert pair.device.most_leaves <= LEAVES
     assert pair.device.most_nodes < 120
+
+
+def test_no_node_falls_where_the_drafter_is_the_target() -> None:
+    """Also of trees that were there before the tokens in front of them: each child is drawn from the race of its own place."""
+    pair, late = lively(), 0
+    pair.device = pair.cloud
+    pair.common = common_vocabulary(pair.device.vocabulary, pair.cloud.vocabulary)
+    for seed in range(4):
+        emits: list[Emit] = []
+        device, cloud = pair.sides(40, PLAIN, PhiloxChance(seed))
+        options = CoupledTreeOptions(nodes=12, patience=0.0)
+        half = noting(CoupledTreeDevice(device, options).run(), emits)
+        interleaved(running(half, CoupledTreeCloud(cloud, options).run()), random.Random(seed), 0.3, pace=8)
+        assert all(len(emit.tested.drafts) == emit.tested.stood for emit in emits)
+        late += sum(emit.tested.stood == len(emit.tokens) for emit in emits)
+    assert late > 10
+
+
+def noting(half: Half, emits: list[Emit]) -> Half:
+    """A half whose emissions are written down."""
+    answer: Any = None
+    while True:
+        try:
+            effect = half.send(answer)
+        except StopIteration as stop:
+            finish: Finish = stop.value
+            return finish
+        emits += [effect] if isinstance(effect, Emit) else []
+        answer = yield effect

@@ -80,7 +80,8 @@ class StreamTreeDevice:
         now, new = (yield Now()), self._unsent()
         if new or not (self._said_idle or self._lives):
             yield self._send(new, now)
-        elif self.side.transcript.position - self._told >= TOLD_EVERY:
+        # Whatever was sent: a cloud that has run as far ahead as it may waits for nothing else.
+        if self.side.transcript.position - self._told >= TOLD_EVERY:
             self._told = self.side.transcript.position
             self.pace.trip.leave(now)
             yield Send(Progress(self._told))
