@@ -22,6 +22,7 @@ from antiphon.methods.base import DeviceSide, Method
 from antiphon.methods.effects import Emit, Emitted, Kind
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.coupled import CoupledDevice, LockstepDevice
+from antiphon.methods.speculative.coupled_tree import CoupledTreeDevice, ShapedTreeDevice
 from antiphon.methods.speculative.options import CoupledOptions
 from antiphon.methods.speculative.stream.device import StreamDevice
 from antiphon.methods.speculative.token_tree import TreeDevice
@@ -80,7 +81,9 @@ class Counts:
 def counting(method: Method, counts: Counts) -> Method:
     """The same method; `counts` sees each round that the device commits: from its drafts and tokens, and nothing else."""
 
-    class Counting(method.device):  # type: ignore[name-defined,misc]
+    device: Any = ShapedTreeDevice if method.device is CoupledTreeDevice else method.device
+
+    class Counting(device):  # type: ignore[misc]
         def exchange(self, begun: Any) -> Generator[Any, Any, int]:
             position = self.side.transcript.position
             committed = yield from super().exchange(begun)
@@ -95,7 +98,7 @@ def counting(method: Method, counts: Counts) -> Method:
 
     if issubclass(method.device, CoupledDevice):
         return replace(method, device=counting_coupled(counts))
-    assert issubclass(method.device, TreeDevice) or hasattr(method.device, "exchange")
+    assert issubclass(device, TreeDevice) or hasattr(device, "exchange")
     return replace(method, device=Counting)
 
 
