@@ -106,6 +106,8 @@ class GrowingTreeCloud:
         for number in committed:
             transcript.commit(number)
             self._nodes.commit(number)
+        # The device has the nodes that stand: of them it lacks no token, only the word.
+        self._known = min(transcript.position, self._known + len(tree.path(node)))
         # An epoch that knows this verdict begins here.
         self._begins.append(transcript.position)
         yield self._verdict(heard, [places[step] for step in tree.path(node)], token)

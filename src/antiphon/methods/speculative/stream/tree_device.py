@@ -47,6 +47,7 @@ class StreamTreeDevice:
             message = yield Receive(0.0 if nodes else None)
             if message is not None:
                 yield self._settle(message, (yield Came()))
+                yield from self._tell()
             elif nodes:
                 yield from self._read(nodes)
         return finish
@@ -76,14 +77,17 @@ class StreamTreeDevice:
         return [node for node in growth.best() if node not in self._sent and growth.chance(node) >= bar][: max(0, room)]
 
     def _rest(self) -> Generator[Any, Any, None]:
-        """Before it waits: send what is left, say that nothing comes, or how far the answer is known."""
+        """Before it waits: send what is left, or say that nothing comes."""
         now, new = (yield Now()), self._unsent()
         if new or not (self._said_idle or self._lives):
             yield self._send(new, now)
-        # Whatever was sent: a cloud that has run as far ahead as it may waits for nothing else.
-        if self.side.transcript.position - self._told >= TOLD_EVERY:
-            self._told = self.side.transcript.position
-            self.pace.trip.leave(now)
+
+    def _tell(self) -> Generator[Any, Any, None]:
+        """Tell how far the answer is known, where no new tree has done so for long: one may stand for ever."""
+        transcript = self.side.transcript
+        if transcript.finish is None and transcript.position - self._told >= TOLD_EVERY:
+            self._told = transcript.position
+            self.pace.trip.leave((yield Now()))
             yield Send(Progress(self._told))
 
     @property
