@@ -51,6 +51,7 @@ imports: $(READY)
 picture: $(MODELS)
 	@$(BIN)/antiphon demo --picture docs/demo.svg
 	@$(BIN)/antiphon-lab race --picture docs/race.svg
+	@$(BIN)/antiphon-lab bench picture docs/results/coupled.json docs/coupled.svg
 	@$(BIN)/antiphon-lab reproduce picture docs/results/x-cosd.json docs/speed.svg
 	@$(BIN)/antiphon-lab bench picture docs/results/truncation.json docs/truncation.svg
 

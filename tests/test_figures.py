@@ -65,6 +65,14 @@ def test_a_page_is_that_of_its_figures(path: Path) -> None:
         assert redrawn(path).render() == path.with_suffix(".html").read_text()
 
 
+def test_coupled_drafting_wrote_the_text_of_cloud_in_the_results() -> None:
+    """Chains, whatever the link, the patience and the temperature: token for token, in every answer."""
+    found = json.loads((ROOT / "docs" / "results" / "coupled.json").read_text())
+    rows = [row for setting in found["settings"] for row in setting["rows"] if "tree" not in row["row"]]
+    assert len(rows) > 20
+    assert all(row["same_as_cloud"] == row["answers"] == found["prompts"] for row in rows)
+
+
 RESULT = {
     "rows": [{"name": "a", "n": 3, "speed": {"mean": 1.384, "interval": [1.29, 1.47]}, "kind": {"tree": False}}, {"name": "b"}],
     "points": [[10, {"mean": 2.5, "interval": None}]],

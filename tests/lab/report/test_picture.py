@@ -44,6 +44,15 @@ def test_the_picture_of_the_papers_methods_is_that_of_the_results(tmp_path: Path
     assert (tmp_path / "speed.svg").read_text() == (ROOT / "docs" / "speed.svg").read_text()
 
 
+def test_the_picture_of_the_stream_is_that_of_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = ROOT / "docs" / "results" / "coupled.json"
+    monkeypatch.setattr(sys, "argv", ["antiphon-lab", "bench", "picture", str(figures), str(tmp_path / "coupled.svg")])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert not stopped.value.code
+    assert (tmp_path / "coupled.svg").read_text() == (ROOT / "docs" / "coupled.svg").read_text()
+
+
 def test_every_point_tells_its_figure() -> None:
     found = json.loads(FIGURES.read_text())
     shown, note = panels(FIGURES)
