@@ -70,6 +70,7 @@ def test_it_runs_so_far_ahead_and_no_further() -> None:
         ([Progress(9)], "the answer has 0 tokens, not 9"),
         ([Verdict(0, 0, b"")], "Verdict came where drafts were due"),
         ([nodes_of(0, (ROOT, 0), (ROOT, 0))], "a node has the same child twice"),
+        ([nodes_of(0, *((place - 1, 0) for place in range(64)))], "at most 63 nodes may come at once, but 64 came"),
     ],
 )
 def test_messages_that_cannot_be(messages: list[Message], sentence: str) -> None:
@@ -82,8 +83,8 @@ def test_a_device_that_sends_and_sends_is_kept_in_bounds() -> None:
     """Nodes that never stand, as many as a message can hold, before each of the cloud's passes."""
     side, half = cloud_half(tokens=40)
     flood: deque[Message] = deque()
-    for known in range(0, 12_000, 300):
-        flood.append(nodes_of(0, *((known + place - 1, 0) for place in range(300)), known=known))
+    for known in range(0, 2_520, 63):
+        flood.append(nodes_of(0, *((known + place - 1, 0) for place in range(63)), known=known))
     assert len(fed(half, flood)) >= 1
     assert side.transcript.numbers == reference(alike(), PLAIN, PhiloxChance(3), 40)
 

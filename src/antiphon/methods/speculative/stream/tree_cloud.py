@@ -70,6 +70,9 @@ class GrowingTreeCloud:
         """Add nodes to the tree, or begin another one."""
         if not self._epoch <= message.round < len(self._begins):
             raise ProtocolError(f"nodes of epoch {message.round} came in epoch {self._epoch}", "out-of-turn")
+        # Nobody has use for more, and while they are read no other device is served.
+        if message.count > MAX_TREE_NODES:
+            raise ProtocolError(f"at most {MAX_TREE_NODES} nodes may come at once, but {message.count} came", "out-of-range")
         if begins := message.round > self._epoch:
             self._begin(message.round)
         levels, reader, common = self._nodes.levels, Reader(message.payload), self.side.common
