@@ -1,5 +1,6 @@
 """`coupled` takes every prompt that `cloud` takes: what the device cannot do with it costs drafts, and is said once."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +19,7 @@ from antiphon.methods.speculative.options import CoupledOptions
 from antiphon.models.base import Model
 from antiphon.models.toy import END, ToyModel, named_toy, toy_pieces
 from antiphon.options import NoOptions
+from support.broken_links import Network, broken
 from support.links import between
 
 WAYS = {
@@ -137,6 +139,20 @@ def test_a_cloud_that_has_room_for_the_answer_alone_takes_the_prompt(way: str, s
         request = asked(way, sampling=sampling)
         found = written(request, device(), cloud(needed + spare))
         assert found.token_ids == alone(request, cloud(needed + spare)).token_ids
+
+
+@pytest.mark.parametrize("spare", [0, 1, 20])
+def test_a_tree_takes_what_others_under_way_leave(spare: int) -> None:
+    """Where `cloud` would be served beside them."""
+    needed = len(cloud().tokenize(PROMPT)) + TOKENS
+    requests = asked("chain", seed=6), asked("wide tree")
+
+    async def test(one: Device, connection: Connection, network: Network) -> list[Result]:
+        return await asyncio.gather(*(one.generate(request, connection) for request in requests))
+
+    found = broken(test, models=lambda: (device(), cloud(2 * needed + spare)))
+    assert [result.token_ids for result in found] == [alone(request, cloud()).token_ids for request in requests]
+    assert all(result.shared for result in found)
 
 
 def test_the_cloud_itself_drafts_as_far_as_its_room_goes() -> None:

@@ -160,7 +160,9 @@ class Cloud:
         drafts = options.max_drafts if Need.TREE in method.needs else 0  # those of a chain lie where the answer will
         drafts = WIDEST if method.name in PROBES else drafts
         if method.coupled or method.name in PROBES:  # a tree that does not fit is not read: the answer does not hang on it
-            drafts = max(0, min(drafts, self.model.context_length - needed))
+            # Nor for other answers under way: then `cloud` would be served. Where probes are read they are to be read alike.
+            held = self._reserved if method.coupled else 0
+            drafts = max(0, min(drafts, self.model.context_length - held - needed))
         cells = needed + drafts
         # Nothing waits on the way out, so no cancellation can keep any of it.
         scores = kept_bytes(method.cloud, options, opening.max_tokens, len(self.model.vocabulary)) if method.mixes else 0
