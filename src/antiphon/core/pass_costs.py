@@ -3,7 +3,10 @@
 import numpy as np
 
 NEWEST = 0.1
-"""Weight of a new measurement, once there are ten of that width."""
+"""Weight of a new measurement."""
+
+FEW = 3
+"""Of the first measurements of a width, so many, the least counts: what else the machine does only adds to a pass."""
 
 OUTLIER = 3.0
 """A measurement counts as at most so many times what is known: a machine that was busy elsewhere says little of a pass."""
@@ -32,7 +35,8 @@ class PassCosts:
             del self._seconds[old], self._counts[old], self._seen[old]
         count = self._counts[width] = self._counts.get(width, 0) + 1
         known = self._seconds.get(width, seconds)
-        self._seconds[width] = known + max(1.0 / count, NEWEST) * (min(seconds, OUTLIER * known) - known)
+        newer = known + NEWEST * (min(seconds, OUTLIER * known) - known)
+        self._seconds[width] = min(known, seconds) if count <= FEW else newer
         self._seen[width] = self._passes
 
     def seconds(self, width: int) -> float:

@@ -26,6 +26,15 @@ SAMPLES = 16
 SILENCE = 1.0
 """Seconds that a cloud may be silent at least before it counts as gone."""
 
+LOOK_AGAIN = 32
+"""Verdicts without a draft after which one is made to learn whether drafts are of use now."""
+
+MOST_DOUBLED = 5
+"""Times that this is doubled, at most."""
+
+LEFT_OUT = 2
+"""Drafts in sequence that are left out, after which it is thought that all will be."""
+
 SLACK = 0.1
 """The share of a pass by which a draft is sent early: estimates are off."""
 
@@ -149,6 +158,36 @@ class Ratio:
     def share(self) -> float:
         """Of all."""
         return self._came / self._of
+
+
+class Use:
+    """Whether a cloud has any use for drafts: where its passes cost too much by the token it leaves out what stands.
+
+    After a few of those drafting rests, and is tried again after a while, a longer one each time: while it goes on it costs a
+    battery, and, where both ends are one machine, the cloud's time.
+    """
+
+    def __init__(self) -> None:
+        self._left = 0  # drafts that stood, were there in time, and were left out, since one was taken
+        self._idle = 0  # verdicts since the last draft
+
+    def came(self, taken: int, left: int) -> None:
+        """Of drafts that stood and were there in time a pass took so many, and left so many out."""
+        self._left = 0 if taken else self._left + left
+
+    def verdict(self, *, tested: bool) -> None:
+        """A verdict came, and there was a draft where its tokens are."""
+        self._idle = 0 if tested else self._idle + 1
+
+    @property
+    def rests(self) -> bool:
+        """Whether what is drafted would be left out."""
+        return self._left >= LEFT_OUT
+
+    @property
+    def looks(self) -> bool:
+        """Whether it is time for a draft that is not thought to be of use."""
+        return self._idle >= LOOK_AGAIN << min(MOST_DOUBLED, max(0, self._left - LEFT_OUT))
 
 
 class Mean:

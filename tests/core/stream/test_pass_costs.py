@@ -29,16 +29,16 @@ def test_a_width_that_was_never_tried_costs_what_the_next_known_one_does() -> No
     assert measured((6, 3.0)).seconds(2) == pytest.approx(1.0), "narrower ones may cost less: they are tried too"
 
 
-def test_the_first_ones_count_alike_and_then_the_newest_most() -> None:
-    costs = measured(*[(2, float(seconds)) for seconds in range(10, 20)])
-    assert costs.seconds(2) == pytest.approx(14.5)
-    costs.observe(2, 24.5)
-    assert costs.seconds(2) == pytest.approx(14.5 + NEWEST * 10)
+def test_the_least_of_the_first_ones_counts_and_then_the_newest_most() -> None:
+    costs = measured((2, 12.0), (2, 10.0), (2, 30.0))
+    assert costs.seconds(2) == 10.0
+    costs.observe(2, 20.0)
+    assert costs.seconds(2) == pytest.approx(10.0 + NEWEST * 10)
 
 
 def test_one_pass_that_took_much_too_long_says_little() -> None:
     costs = measured(*[(1, 1.0)] * 9, (1, 1000.0))
-    assert costs.seconds(1) == pytest.approx((9 + OUTLIER) / 10)
+    assert costs.seconds(1) == pytest.approx(1.0 + NEWEST * (OUTLIER - 1.0))
     slower = measured(*[(1, 1.0)] * 9, *[(1, 1000.0)] * 200)
     assert slower.seconds(1) == pytest.approx(1000.0, rel=0.01), "but a machine may become slow for good"
 

@@ -164,7 +164,7 @@ class StreamDevice:
         self.lookup.tested(line[:stood], line[stood] if fell else None)
         # One that stands, and was there before the pass, was left out of it.
         left = sent_in[verdict.accepted : min(stood, self._most)][:1]
-        self.pace.came(verdict.accepted, sum(message <= verdict.round for message in left))
+        self.pace.use.came(verdict.accepted, sum(message <= verdict.round for message in left))
         self._verdicts += 1
         self._line[:] = [] if fell else line[len(numbers) :]
         self._sent_in = [] if fell else sent_in[len(numbers) :]

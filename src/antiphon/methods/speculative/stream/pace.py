@@ -4,12 +4,9 @@ import math
 from collections.abc import Sequence
 
 from antiphon.core.draft_length import Acceptance
-from antiphon.core.stream import OBJECTIVES, Mean, Ratio, Trip, View, choose
+from antiphon.core.stream import OBJECTIVES, Mean, Trip, Use, View, choose
 from antiphon.methods.drafter import Guess
 from antiphon.methods.speculative.options import InStream
-
-LOOK_AGAIN = 32
-"""Verdicts without a draft after which a line is begun to learn whether drafts are of use now."""
 
 
 class Pace:
@@ -25,8 +22,7 @@ class Pace:
         """Seconds of a draft."""
         self._objective, self._most = OBJECTIVES[options.objective], most
         self._patience = options.seconds
-        self._taken = Ratio(4.0, 4.0, 0.95)  # of the drafts that stood and were there in time
-        self._idle = 0  # verdicts since the last draft
+        self.use = Use()
 
     def resume(self) -> None:
         """A new session: nothing is known of its link."""
@@ -38,24 +34,17 @@ class Pace:
             self.acceptance.observe(guess.entropy, stood=True)
         if next is not None:
             self.acceptance.observe(next.entropy, stood=False)
-        self._idle = 0 if stood or next is not None else self._idle + 1
-
-    def came(self, taken: int, left: int) -> None:
-        """Of drafts that stood and were there in time a pass took so many, and left so many out."""
-        for _ in range(taken):
-            self._taken.observe(1.0)
-        for _ in range(left):
-            self._taken.observe(0.0)
+        self.use.verdict(tested=bool(stood) or next is not None)
 
     def pays(self, line: Sequence[Guess], now: float, next: Guess | None) -> bool:
         """Whether to draft on behind this line; with `next`, if that was looked up."""
-        if self._idle >= LOOK_AGAIN:
-            return True
+        if self.use.looks or self.use.rests:
+            return self.use.looks and (not line or not self.use.rests)
         stands = self.acceptance.survival([guess.entropy for guess in line])
         alone = self.acceptance.overall if next is None else self.acceptance.of(next.entropy)
         gap = self.drafting.known() if next is None else 0.0
         chance: float = stands * alone ** self._until_in_time(len(line), now, gap)
-        return chance * self._taken.share >= self._objective.least_chance
+        return chance >= self._objective.least_chance
 
     def _until_in_time(self, drafts: int, now: float, gap: float) -> float:
         """Further drafts behind a line of so many until one is there in time, that one too; infinite if none ever is.

@@ -118,7 +118,7 @@ class StreamTreeDevice:
         late = self._sent.message(stood[-1]) if len(stood) > len(path) else None
         self.pace.tested(len(stood), fell=fell)
         # One that stands, and was there before the pass, was left out of it.
-        self.pace.came(len(path), int(late is not None and late <= verdict.round))
+        self.pace.use.came(len(path), int(late is not None and late <= verdict.round))
         own = Kind.CORRECTION if fell else Kind.BONUS if path else Kind.STREAMED
         kinds = [Kind.ACCEPTED] * len(path) + [own] * (len(numbers) - len(path))
         for number in numbers:

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from antiphon.core.pass_costs import PassCosts
-from antiphon.core.stream import OBJECTIVES, Mean, Ratio, Trip, View
+from antiphon.core.stream import OBJECTIVES, Mean, Ratio, Trip, Use, View
 from antiphon.core.tree_stream import choose_wait
 from antiphon.methods.speculative.options import InStream
-from antiphon.methods.speculative.stream.pace import LOOK_AGAIN
 
 LEVELS = 8
 """Of a tree that a pass of the cloud goes down, at most, as far as patience is concerned."""
@@ -25,8 +24,7 @@ class TreePace:
         """The same, by its width."""
         self._objective, self._patience = OBJECTIVES[options.objective], options.seconds
         self._stands = Ratio(2.0, 3.0)  # of the levels of a tree
-        self._taken = Ratio(4.0, 4.0, 0.95)  # of the nodes that stood and were there in time
-        self._idle = 0  # verdicts since the last node
+        self.use = Use()
 
     @property
     def least(self) -> float:
@@ -43,23 +41,16 @@ class TreePace:
             self._stands.observe(1.0)
         if fell:
             self._stands.observe(0.0)
-        self._idle = 0 if stood or fell else self._idle + 1
-
-    def came(self, taken: int, left: int) -> None:
-        """Of nodes that stood and were there in time a pass took so many, and left so many out."""
-        for _ in range(taken):
-            self._taken.observe(1.0)
-        for _ in range(left):
-            self._taken.observe(0.0)
+        self.use.verdict(tested=bool(stood) or fell)
 
     def pays(self, chance: float, depth: int, now: float) -> bool:
         """Whether to read a node of this chance and depth: for its children, which come in a pass from now."""
-        if self._idle >= LOOK_AGAIN:
-            return True
+        if self.use.looks or self.use.rests:
+            return self.use.looks and (not depth or not self.use.rests)
         # The first levels are past before they are there: nodes must stand there too.
         behind = max(0.0, self.trip.passes_until(now + self.drafting.known()) - depth)
         stands = self._stands.share ** (int(behind) + 1)
-        return chance * stands * self._taken.share >= self._objective.least_chance
+        return bool(chance * stands >= self._objective.least_chance)
 
     def width(self, chances: Sequence[float]) -> int:
         """How many of these nodes to read in one pass, the likeliest first: those that bring the most chance for its time."""
