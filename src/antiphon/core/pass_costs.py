@@ -11,7 +11,7 @@ FEW = 3
 OUTLIER = 3.0
 """A measurement counts as at most so many times what is known: a machine that was busy elsewhere says little of a pass."""
 
-FORGOTTEN = 256
+FORGOTTEN = 1024
 """Passes after which a width that was not made any more is unknown again."""
 
 

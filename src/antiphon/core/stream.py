@@ -29,8 +29,8 @@ SILENCE = 1.0
 LOOK_AGAIN = 32
 """Verdicts without a draft after which one is made to learn whether drafts are of use now."""
 
-MOST_DOUBLED = 5
-"""Times that this is doubled, at most."""
+LONGEST_PAUSE = 1024
+"""The same at most, where each look is in vain."""
 
 LEFT_OUT = 2
 """Drafts in sequence that are left out, after which it is thought that all will be."""
@@ -168,26 +168,35 @@ class Use:
     """
 
     def __init__(self) -> None:
+        self.rests = False
+        """Whether what is drafted would be left out."""
         self._left = 0  # drafts that stood, were there in time, and were left out, since one was taken
-        self._idle = 0  # verdicts since the last draft
+        self._idle, self._pause = 0, LOOK_AGAIN  # verdicts since the last draft, and after which one is made anyway
+        self._looked = False
 
     def came(self, taken: int, left: int) -> None:
         """Of drafts that stood and were there in time a pass took so many, and left so many out."""
         self._left = 0 if taken else self._left + left
+        if taken:
+            self.rests, self._pause = False, LOOK_AGAIN
+        elif left and self._left >= LEFT_OUT:
+            self.unwanted()
+
+    def unwanted(self) -> None:
+        """Drafts are left out: rest."""
+        if self.rests and self._looked:
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self.rests, self._looked = True, False
 
     def verdict(self, *, tested: bool) -> None:
-        """A verdict came, and there was a draft where its tokens are."""
+        """A verdict came; whether a draft was where its tokens are."""
+        self._looked = self._looked or (self.looks and self.rests)
         self._idle = 0 if tested else self._idle + 1
-
-    @property
-    def rests(self) -> bool:
-        """Whether what is drafted would be left out."""
-        return self._left >= LEFT_OUT
 
     @property
     def looks(self) -> bool:
         """Whether it is time for a draft that is not thought to be of use."""
-        return self._idle >= LOOK_AGAIN << min(MOST_DOUBLED, max(0, self._left - LEFT_OUT))
+        return self._idle >= self._pause
 
 
 class Mean:

@@ -264,7 +264,10 @@ class Realign(msgspec.Struct, frozen=True, array_like=True, tag=29, forbid_unkno
 
 
 class Progress(msgspec.Struct, frozen=True, array_like=True, tag=30, forbid_unknown_fields=True):
-    """Device: the answer has so many tokens, those of yours that came before are among them."""
+    """Device: the answer has so many tokens, those of yours that came before are among them.
+
+    Cloud, to a device that drafts: up to here drafts were of no use, and they will not be for a while.
+    """
 
     step: Count
 

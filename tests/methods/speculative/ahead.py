@@ -22,7 +22,7 @@ from antiphon.models.toy import ToyModel
 from antiphon.options import NoOptions
 from antiphon.testing.distributions import SHARED, Pair
 from antiphon.vocabulary import identity
-from antiphon.wire.messages import Draft, Message, Verdict
+from antiphon.wire.messages import Draft, Message, Progress, Verdict
 from antiphon.wire.packing import Writer
 
 PLAIN = SamplingParams(temperature=1.0)
@@ -126,6 +126,7 @@ class Fed:
 
     def __init__(self, side: CloudSide, options: CoupledOptions) -> None:
         self.side = side
+        self.unwanted = 0  # times that it said so of drafts
         self.verdicts: list[Verdict] = []
         self.finished = self.waits = False
         self.within: float | None = None
@@ -172,6 +173,9 @@ class Fed:
                     case Now() | Came():
                         answer = self.time
                     case Send(message):
+                        if isinstance(message, Progress):
+                            self.unwanted += 1
+                            continue
                         assert isinstance(message, Verdict)
                         self.verdicts.append(message)
             self.within, self.waits = effect.within, effect.within is None

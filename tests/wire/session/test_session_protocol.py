@@ -76,9 +76,9 @@ def test_what_the_drawing_leaves_to_words() -> None:
     assert not [key for key in SESSION if key[:2] == (Life.ENDED, CLOUD)]
 
 
-def test_every_message_has_its_turn_and_one_side_but_for_four() -> None:
+def test_every_message_has_its_turn_and_one_side_but_for_five() -> None:
     senders: dict[type, set[Side]] = {}
     for _, side, kind in [*CONNECTION, *SESSION]:
         senders.setdefault(kind, set()).add(side)
     assert set(senders) == set(KINDS)
-    assert {kind for kind, sides in senders.items() if len(sides) == 2} == {m.Ping, m.Pong, m.Failure, m.Goodbye}
+    assert {kind for kind, sides in senders.items() if len(sides) == 2} == {m.Ping, m.Pong, m.Failure, m.Goodbye, m.Progress}

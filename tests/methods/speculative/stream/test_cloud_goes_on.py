@@ -188,6 +188,17 @@ def test_it_takes_what_pays_in_the_cost_of_its_passes() -> None:
         assert taken(fed, [line(fed, "aaa")]) == [accepted]
         go_on(fed, 2)
         assert fed.text == "a" * len(fed.text)
+        assert fed.unwanted == (accepted == 0)
+
+
+def test_it_says_once_a_line_that_drafts_are_unwanted() -> None:
+    fed = streaming(costs=costing(1, 2, 3, 4))
+    for said in range(1, 4):
+        epoch = len(fed.verdicts)
+        for _ in range(3):
+            fed.give(line(fed, "a", epoch=epoch))
+            go_on(fed)
+        assert fed.unwanted == said
 
 
 def test_verdicts_tell_what_was_heard() -> None:

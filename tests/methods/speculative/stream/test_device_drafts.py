@@ -9,6 +9,7 @@ import pytest
 
 from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits
+from antiphon.core.draft_length import Known
 from antiphon.core.pass_costs import PassCosts
 from antiphon.core.stream import AUTO, LOOK_AGAIN
 from antiphon.errors import ProtocolError
@@ -90,11 +91,14 @@ def test_where_drafts_do_not_stand_it_stops_and_looks_again() -> None:
     assert timed.drafts < TOKENS / 2
 
 
-@pytest.mark.parametrize("objective", ["data", "battery"])
-def test_where_drafts_have_a_price_it_stops_sooner(objective: str) -> None:
-    dear = written(options(objective=objective), GPU, wrong=True)
-    plain = written(options(), GPU, wrong=True)
-    assert dear.drafts < plain.drafts / 2
+@pytest.mark.parametrize(("objective", "longest"), [("speed", 5), ("battery", 1), ("data", 0)])
+def test_where_drafts_have_a_price_it_stops_sooner(objective: str, longest: int) -> None:
+    """Of drafts every second one stands, a bit more often at the last."""
+    pace, guess = Pace(options(objective=objective), 6), Guess(0, 1.0)
+    for _ in range(200):
+        pace.tested([], guess)
+        pace.tested([guess], None)
+    assert [pace.pays([guess] * drafts, 0.0, None) for drafts in range(8)].count(True) == longest
 
 
 def test_where_drafts_are_not_taken_it_stops_and_looks_again() -> None:
@@ -102,7 +106,7 @@ def test_where_drafts_are_not_taken_it_stops_and_looks_again() -> None:
     timed = written(options(patience=0.0), CPU)
     assert TOKENS - 12 <= timed.passes <= TOKENS
     long = written(options(patience=0.0), CPU, tokens=2 * TOKENS)
-    assert 0 < long.drafts - timed.drafts < TOKENS / LOOK_AGAIN / 2, "and longer rests each time"
+    assert long.drafts - timed.drafts < TOKENS / LOOK_AGAIN, "and longer rests each time"
     assert timed.drafts < TOKENS / 8
     assert timed.seconds < 1.03 * written(options(patience=0.0), CPU, wrong=True).seconds
 
@@ -127,11 +131,25 @@ def test_a_pace_says_what_is_of_use() -> None:
     assert not pace.pays([], 0.28, None), "what stands is not taken"
     pace.use.came(1, 0)
     assert pace.pays([], 0.28, None), "now it is"
-    for _ in range(LOOK_AGAIN):
-        pace.tested([], None)
-    assert pace.pays([], 0.28, None), "it looks again"
-    pace.tested([guess], None)
-    assert not pace.pays([], 0.28, None)
+
+
+def test_where_drafts_are_unwanted_it_rests_and_looks_again_ever_more_seldom() -> None:
+    pace, guess, known = Pace(options(), 6), Guess(0, 1.0), Guess(0, Known(0.99))
+    pauses = []
+    for _ in range(8):
+        pace.use.unwanted()
+        assert not pace.pays([], 0.0, None)
+        assert pace.pays([], 0.0, known), "what is looked up costs nothing"
+        rest = 0
+        while not pace.pays([], 0.0, None):
+            pace.tested([], None)
+            rest += 1
+        assert not pace.pays([guess], 0.0, None), "one draft is enough to learn"
+        pauses.append(rest)
+        pace.tested([guess], None)
+    assert pauses == [32, 64, 128, 256, 512, 1024, 1024, 1024]
+    pace.use.came(1, 0)
+    assert pace.pays([], 0.0, None)
 
 
 # When it sends: by hand, with a clock.

@@ -80,6 +80,8 @@ class CoupledCloud:
             yield from self._gather()
             yield from self._answer()
             self._sent_at.append((yield Now()))
+            if self.side.transcript.finish is None and self._pacing.unwanted():
+                yield Send(Progress(self.side.transcript.position))
         return finish
 
     def _gather(self) -> Generator[Any, Any, None]:

@@ -63,7 +63,9 @@ class StreamDevice:
             if not drafts:
                 yield from self._rest()
             message = yield Receive(0.0 if drafts else self._until_silence(now))
-            if message is not None:
+            if isinstance(message, Progress):
+                self.pace.use.unwanted()
+            elif message is not None:
                 yield self._settle(message, (yield Came()))
                 yield from self._tell()
             elif drafts and (yield from self._extend()):

@@ -38,7 +38,8 @@ class Pace:
 
     def pays(self, line: Sequence[Guess], now: float, next: Guess | None) -> bool:
         """Whether to draft on behind this line; with `next`, if that was looked up."""
-        if self.use.looks or self.use.rests:
+        # What is looked up costs nothing: it may still be of use where a pass of the device is not.
+        if self.use.looks or (self.use.rests and next is None):
             return self.use.looks and (not line or not self.use.rests)
         stands = self.acceptance.survival([guess.entropy for guess in line])
         alone = self.acceptance.overall if next is None else self.acceptance.of(next.entropy)

@@ -1,9 +1,17 @@
 """When the cloud half of a coupled method goes on without drafts, and how many it takes (METHODS 3, *Stream*)."""
 
+from collections import deque
+from dataclasses import replace
 from typing import Protocol
 
 from antiphon.core.pass_costs import PassCosts
 from antiphon.core.stream import AUTO, OBJECTIVES, Mean, Ratio, View, Wait, choose, worth
+
+SOME = 16
+"""Passes that tell how many drafts are there for one."""
+
+ENOUGH, HOPED = 8, 0.8
+"""Drafts that must be tested before it is known how often they stand, and how often that may be until then."""
 
 
 class Pacing(Protocol):
@@ -26,6 +34,10 @@ class Pacing(Protocol):
 
     def take(self, there: int) -> int:
         """Of the drafts that are there, how many the next pass should read."""
+        ...
+
+    def unwanted(self) -> bool:
+        """Whether to tell the device now that drafts are of no use."""
         ...
 
 
@@ -51,6 +63,10 @@ class Lockstep:
         """All."""
         return there
 
+    def unwanted(self) -> bool:
+        """Never."""
+        return False
+
 
 class Streaming:
     """Waits as long as that pays, or is asked for, and takes what pays.
@@ -63,12 +79,15 @@ class Streaming:
         self._least, self._objective, self._costs, self._most = least, OBJECTIVES[objective], costs, most
         self._stands, self._response, self._gap = Ratio(2.0, 3.0), Mean(), Mean()
         self._newest: float | None = None  # when drafts of the newest line came last
-        self._idle = False
+        self._idle = self._told = False
+        self._tested = 0  # drafts
+        self._there: deque[int] = deque(maxlen=SOME)  # drafts for each of the last passes
         self._wait = Wait()
 
     def heard(self, count: int, now: float, answers: float | None, *, current: bool) -> None:
         """Learn how fast drafts come."""
         self._idle = count == 0
+        self._told = self._told and (count == 0 or answers is None)
         if count and answers is not None:
             # What came with the first one was made behind it.
             self._response.observe(max(0.0, now - answers - (count - 1) * self._gap.known()))
@@ -82,6 +101,7 @@ class Streaming:
             self._stands.observe(1.0)
         if fell:
             self._stands.observe(0.0)
+        self._tested += stood + fell
         self._wait = self._chosen()
 
     def within(self, there: int, since: float, now: float) -> float | None:
@@ -92,7 +112,20 @@ class Streaming:
 
     def take(self, there: int) -> int:
         """As many as pay in the measured cost of passes."""
+        self._there.append(there)
         return worth(self._view, there, self._price)
+
+    def unwanted(self) -> bool:
+        """Where no pass over any number of drafts pays: once for a line, however much of it comes."""
+        told, self._told = self._told, self._told or self._pays_never()
+        return self._told and not told
+
+    def _pays_never(self) -> bool:
+        view = self._view
+        if self._tested < ENOUGH:  # they may yet stand more often than they are taken to
+            view = replace(view, stands=max(view.stands, HOPED))
+        # Of wider passes than drafts come for nothing is known, and they need not pay.
+        return worth(view, max((1, *self._there)), self._price) == 0
 
     def _chosen(self) -> Wait:
         if self._fixed == 0.0:

@@ -47,6 +47,8 @@ class GrowingTreeCloud:
                 self._take(message, (yield Came()))
             yield from self._answer()
             self._sent_at.append((yield Now()))
+            if self.side.transcript.finish is None and self._pacing.unwanted():
+                yield Send(Progress(self.side.transcript.position))
         return finish
 
     def _within(self, now: float) -> float | None:

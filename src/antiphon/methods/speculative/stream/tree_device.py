@@ -45,7 +45,9 @@ class StreamTreeDevice:
             if not nodes:
                 yield from self._rest()
             message = yield Receive(0.0 if nodes else None)
-            if message is not None:
+            if isinstance(message, Progress):
+                self.pace.use.unwanted()
+            elif message is not None:
                 yield self._settle(message, (yield Came()))
                 yield from self._tell()
             elif nodes:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from antiphon.core.pass_costs import PassCosts
 from antiphon.core.stream import AUTO, Mean, Ratio, View, Wait
 from antiphon.core.tree_stream import choose_wait
-from antiphon.methods.speculative.stream.patience import Streaming
+from antiphon.methods.speculative.stream.patience import ENOUGH, Streaming
 
 LEVELS = 8
 """Of a tree that a pass goes down, at most, as far as patience is concerned."""
@@ -38,6 +38,9 @@ class TreeStreaming(Streaming):
             if (rate := tokens / cost if cost > 0 else tokens) >= best:
                 best, taken = rate, nodes
         return taken
+
+    def _pays_never(self) -> bool:
+        return self._tested >= ENOUGH and self.take(len(self._stood)) == 0
 
     def within(self, there: int, since: float, now: float) -> float | None:
         """As long as was chosen, unless there are levels enough; not at all where the device drafts nothing."""
