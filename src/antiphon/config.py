@@ -186,10 +186,10 @@ class Request:
         _require(all(self.stop), "a stop string is empty: give at least one character")
         seed_fits = self.seed is None or 0 <= self.seed < 2**64
         _require(seed_fits, f"seed must be 0 to 2^64 - 1, not {self.seed}")
-        _require(self.on_loss in ON_LOSS, f"on_loss must be {' or '.join(ON_LOSS)}, not {self.on_loss!r}")
-        _require(self.on_return in ON_RETURN, f"on_return must be {' or '.join(ON_RETURN)}, not {self.on_return!r}")
+        _require(self.on_loss in ON_LOSS, f"on-loss must be wait, local or fail, not {self.on_loss!r}")
+        _require(self.on_return in ON_RETURN, f"on-return must be verify or keep, not {self.on_return!r}")
         kept = self.on_return == "keep"
-        _require(self.on_loss == "local" or not kept, "on_return keep is for what on_loss local writes: give both, or neither")
+        _require(self.on_loss == "local" or not kept, "on-return keep is for what on-loss local writes: give both, or neither")
         _require(self.prompt.isascii() or _encodes(self.prompt), "the prompt is not valid Unicode text")
 
 

@@ -110,6 +110,16 @@ def test_what_is_settled_takes_the_place_of_what_was_provisional(monkeypatch: py
     assert seen.screen.styled(DIM) == ""
 
 
+def test_what_was_taken_away_before_its_place_is_settled_is_revised_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first token may be a part of a character, or held back as it may begin a stop string: no text yet, but the line is over."""
+    seen = Seen(monkeypatch)
+    seen.show(settled("The moon "), ahead("is made"))
+    assert seen.show(settled(""), ahead("")) == "The moon "
+    seen.terminal.notice("antiphon: lost")
+    assert seen.show(settled("is rock, ")) == "The moon \nantiphon: lost\nis rock, ", "what was taken away comes back no more"
+    assert seen.screen.styled(REVISED) == "rock", "as many characters as were shown otherwise"
+
+
 def test_what_is_kept_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Seen(monkeypatch, keeps=True)
     assert seen.show(settled("ab"), settled("cd", Kind.LOCAL), settled("ef")) == "abcdef"

@@ -98,6 +98,20 @@ def test_each_answer_says_what_it_is(status: int, sentence: str) -> None:
     assert sentence in told(status, b"go away")
 
 
+def test_a_cloud_that_hangs_up_before_it_speaks_is_not_said_to_speak_something_else() -> None:
+    async def run() -> str:
+        async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.close()
+
+        async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+            with pytest.raises(LinkError) as caught:
+                await dial(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}", 1024)
+            return str(caught.value)
+
+    assert "(it closed the connection): is `antiphon serve` running there?" in asyncio.run(asyncio.wait_for(run(), 30))
+
+
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_not_followed(status: int) -> None:
     sentence = told(status, Location="ws://u:s3cret@elsewhere.example/")

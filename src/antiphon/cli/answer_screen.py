@@ -59,6 +59,7 @@ class Terminal:
         self._keeps, self._height = keeps, size.lines
         self._at = self._begin = Place(max(size.columns, 2))  # the cursor, and where what is provisional begins
         self._shown = self._provisional = ""  # of what is provisional what can be seen, and all of it
+        self._before = ""  # what was last shown behind what is settled, be it that it was taken away since
         self._revising = 0  # characters to come that stand where others were shown
         self._lock = RLock()  # a notice may come out of the model's thread
 
@@ -92,6 +93,7 @@ class Terminal:
 
     def _propose(self, text: str) -> None:
         self._provisional = text
+        self._before = text or self._before
         if not self._shown or not text.startswith(self._shown):
             self._erase()
             # Behind the last column the next character begins a row, and no cursor can be sent back to before it did.
@@ -104,10 +106,11 @@ class Terminal:
 
     def _settle(self, text: str, style: str) -> None:
         self._erase()
-        before, same = self._provisional, same_beginning(self._provisional, text)
+        before, same = self._before, same_beginning(self._before, text)
         if same < min(len(text), len(before)):
             self._revising = len(before) - same
-        self._provisional = before[same:] if same == len(text) else ""
+        self._before = before[same:] if same == len(text) else ""
+        self._provisional = self._before if self._provisional else ""
         changed = text[same : same + self._revising] if same < len(text) else ""
         self._revising -= len(changed)
         self._put(text[:same], style)

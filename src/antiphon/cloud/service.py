@@ -70,7 +70,7 @@ class Cloud:
     ) -> None:
         """patience: seconds that a device must let it wait for drafts, at least, where it would write on without."""
         if not 0 <= patience <= LONGEST_PATIENCE / 1000:
-            raise UsageError(f"a cloud's patience must be 0 to {LONGEST_PATIENCE / 1000:g} seconds, not {patience:g}")
+            raise UsageError(f"a cloud's patience must be 0 to {LONGEST_PATIENCE:g} ms, not {patience * 1000:g}")
         offers = {**(offered() if methods is None else methods), **PROBES}
         with ExitStack() as opened:
             self.model = model_of(model)

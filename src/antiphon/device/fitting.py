@@ -34,8 +34,8 @@ def require_loss(method: Method, request: Request) -> None:
         why = "asks no cloud" if method.cloud is None else "goes on without a cloud that is lost in any case"
         raise UsageError(f"the method {method.name} {why}: leave on-loss out")
     if request.on_loss == "local" and method.alone is None:
-        able = ", ".join(name for name, one in WITHOUT_DOCUMENTS.items() if one.alone is not None)
-        raise UsageError(f"the method {method.name} cannot write on alone: ask for on-loss wait or fail, or for one of {able}")
+        able = " or ".join(name for name, one in WITHOUT_DOCUMENTS.items() if one.alone is not None)
+        raise UsageError(f"the method {method.name} cannot write on alone: ask for on-loss wait or fail, or use {able}")
 
 
 def require_clouds(method: Method, clouds: Sequence[object]) -> None:

@@ -129,6 +129,8 @@ async def dial(url: str, max_frame_bytes: int, timeouts: Timeouts | None = None)
     except InvalidStatus as error:
         raise LinkError(_refused(public, error.response)) from error
     except InvalidHandshake as error:
+        if isinstance(error.__cause__, EOFError):  # not a byte of an answer: it stopped, or is too busy to talk
+            raise LinkError(_unreachable(public, "it closed the connection")) from error
         raise LinkError(f"{public} does not speak WebSocket, so it is no Antiphon cloud: check the address") from error
     except TimeoutError as error:
         raise LinkError(f"{public} did not answer in {CONNECT_SECONDS:.0f} s: check the address and the network") from error
@@ -139,8 +141,12 @@ async def dial(url: str, max_frame_bytes: int, timeouts: Timeouts | None = None)
         raise LinkError(f"{public} does not speak TLS ({error.reason}): try ws:// in place of wss://") from error
     except OSError as error:
         why = error.strerror or str(error) or "it closed the connection"
-        raise LinkError(f"cannot reach the cloud at {public} ({why}): is `antiphon serve` running there?") from error
+        raise LinkError(_unreachable(public, why)) from error
     return WebSocketTransport(socket, public, timeouts)
+
+
+def _unreachable(public: str, why: str) -> str:
+    return f"cannot reach the cloud at {public} ({why}): is `antiphon serve` running there?"
 
 
 def _require_address(url: str) -> None:

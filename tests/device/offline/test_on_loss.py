@@ -270,7 +270,7 @@ def test_what_a_lost_session_sent_is_not_sent_again() -> None:
 @pytest.mark.parametrize(
     ("method", "on_loss", "sentence"),
     [
-        ("dssd", "local", "the method dssd cannot write on alone: ask for on-loss wait or fail, or for one of"),
+        ("dssd", "local", "the method dssd cannot write on alone: ask for on-loss wait or fail, or use coupled"),
         ("cloud", "local", "the method cloud cannot write on alone"),
         ("device", "fail", "the method device asks no cloud: leave on-loss out"),
         ("concord", "local", "the method concord goes on without a cloud that is lost in any case: leave on-loss out"),
@@ -289,9 +289,9 @@ def test_what_a_method_cannot_is_refused_before_anything_leaves(method: str, on_
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"on_loss": "cry"}, "on_loss must be wait or local or fail, not 'cry'"),
-        ({"on_loss": "local", "on_return": "throw"}, "on_return must be verify or keep, not 'throw'"),
-        ({"on_return": "keep"}, "on_return keep is for what on_loss local writes: give both, or neither"),
+        ({"on_loss": "cry"}, "on-loss must be wait, local or fail, not 'cry'"),
+        ({"on_loss": "local", "on_return": "throw"}, "on-return must be verify or keep, not 'throw'"),
+        ({"on_return": "keep"}, "on-return keep is for what on-loss local writes: give both, or neither"),
     ],
 )
 def test_requests_that_cannot_be(change: dict[str, str], sentence: str) -> None:

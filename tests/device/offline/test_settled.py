@@ -206,5 +206,5 @@ def test_how_many_tokens_one_pass_may_settle(width: int, fits: bool) -> None:
     if fits:
         assert asked(options=options).options.settle_width == width
     else:
-        with pytest.raises(UsageError, match=f"settle width must be 2 to 64 tokens, not {width}"):
+        with pytest.raises(UsageError, match=f"settle_width must be 2 to 64 tokens, not {width}"):
             asked(options=options)

@@ -156,7 +156,7 @@ class CoupledOptions(WithDraftLength, InStream):
         self.require_draft_length()
         require(-1 <= self.ahead <= MAX_AHEAD, f"ahead must be 0 to {MAX_AHEAD} drafts, or -1 (auto), not {self.ahead}")
         self.require_patience()
-        require(2 <= self.settle_width <= MAX_SETTLE, f"settle width must be 2 to {MAX_SETTLE} tokens, not {self.settle_width}")
+        require(2 <= self.settle_width <= MAX_SETTLE, f"settle_width must be 2 to {MAX_SETTLE} tokens, not {self.settle_width}")
         require_lookup(self.lookup)
 
     @property
