@@ -248,6 +248,9 @@ WITH_TOY = ("generate", "--model", "toy-device", "x")
         (("serve", "--model", "toy-cloud", "--host", "203.0.113.1"), "cannot listen on 203.0.113.1:8765"),
         (("serve", "--model", "toy-cloud", "--context", "1", "--port", "0"), "context must be 16 to 1048576 tokens, not 1"),
         (("demo", "--methods", "cloud,magic"), "there is no method 'magic'"),
+        (("demo", "--methods", "cloud,dragon", "--cloud-model", "no.gguf"), "there is no method 'dragon'"),
+        (("demo", "--draft-length", "99", "--cloud-model", "no.gguf"), "draft length must be 1 to 16, or 0 (auto), not 99"),
+        (("demo", "--max-tokens", "0", "--cloud-model", "no.gguf"), "max-tokens must be at least 1, not 0"),
         (("demo", "--cloud-model", "no.gguf", "--model", "toy-device"), "there is no file no.gguf"),
     ],
 )

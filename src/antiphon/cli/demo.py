@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from antiphon.cli.arguments import AsJson, DraftLengthOfAll, ModelName, Temperature, ThreadsOfEach, names, number_or_auto
+from antiphon.cli.arguments import DraftLengthOfAll, ModelName, Temperature, ThreadsOfEach, names, number_or_auto
 from antiphon.config import ModelConfig, SamplingParams
 
 
@@ -21,7 +21,9 @@ def demo(
     seed: int = 1,
     threads: ThreadsOfEach = 1,
     picture: Annotated[Path | None, typer.Option(help="Also write the terminal as an SVG file.")] = None,
-    as_json: AsJson = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object of each method as the last lines of stdout.")
+    ] = False,
 ) -> None:
     """See it work: two real models on this machine, three prompts, one table."""
     from antiphon.demo.table import Plan, run

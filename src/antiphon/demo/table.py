@@ -17,6 +17,7 @@ from antiphon.device.answer import Piece, Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.methods import find
+from antiphon.methods.base import Method
 from antiphon.methods.effects import Kind
 from antiphon.models import load
 
@@ -88,8 +89,8 @@ _MEANS = (
 
 def run(plan: Plan, console: Console) -> list[Row]:
     """Start a cloud, write every answer, show it all. Raises one of `antiphon.errors`."""
-    for name in plan.methods:
-        find(name)
+    for name in plan.methods:  # what cannot be is said before the first answer
+        _request(plan, find(name, mixes=False), PROMPTS[0])
     names = f"{plan.device_model.name} on the device, {plan.cloud_model.name} in the cloud"
     console.print(f"[bold]Antiphon[/bold]: {names}, one answer.\n")
     with ExitStack() as stack:
@@ -119,11 +120,14 @@ async def _row(plan: Plan, name: str, device: Device, connection: Connection, co
     console.print(f"\n[bold]{name}[/bold]: {method.summary}")
     results = []
     for prompt in PROMPTS:
-        options = method.options_from({"draft_length": plan.draft_length})
-        request = Request(prompt, name, options, plan.sampling, plan.max_tokens, seed=plan.seed)
-        results.append(await device.generate(request, connection, _Line(console, prompt).show))
+        results.append(await device.generate(_request(plan, method, prompt), connection, _Line(console, prompt).show))
         console.print()
     return Row(name, method.exact, tuple(results))
+
+
+def _request(plan: Plan, method: Method, prompt: str) -> Request:
+    options = method.options_from({"draft_length": plan.draft_length})
+    return Request(prompt, method.name, options, plan.sampling, plan.max_tokens, seed=plan.seed)
 
 
 class _Line:

@@ -85,7 +85,11 @@ def coupled(
     data: Annotated[Path, typer.Option(help="The folder of the data sets.")],
     methods: Annotated[str, typer.Option(help="Coupled methods, with commas between.")] = "coupled,coupled-tree",
     parts: Annotated[
-        str, typer.Option(help="Tables, with commas between: of these.")
+        str,
+        typer.Option(
+            help="Tables, with commas between: trips, patience, temperatures, links, links-cool, links-greedy.",
+            show_default="all",
+        ),
     ] = "trips,patience,temperatures,links,links-cool,links-greedy",
     prompts: Annotated[int, typer.Option(help="Prompts of each of four kinds.")] = 6,
     tokens: Annotated[int, typer.Option(help="Tokens of an answer at most.")] = 48,

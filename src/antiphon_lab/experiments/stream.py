@@ -41,7 +41,10 @@ class Plan:
     device_model: ModelConfig
 
     def __post_init__(self) -> None:
-        find(self.method, mixes=False)
+        if find(self.method, mixes=False).cloud is None:
+            raise UsageError(
+                f"{self.method} asks no cloud, so it writes another text: use a method that drafts, such as coupled"
+            )
         if self.answers < 1:
             raise UsageError(f"--answers must be at least 1, not {self.answers}")
 
