@@ -35,6 +35,8 @@ def test_a_method_that_is_none_is_found_before_models_are_loaded() -> None:
         plan_of(method="telepathy")
     with pytest.raises(UsageError, match="--answers must be at least 1, not 0"):
         plan_of(answers=0)
+    with pytest.raises(UsageError, match="device asks no cloud, so it writes another text"):
+        plan_of(method="device")
 
 
 @pytest.mark.medium
