@@ -111,7 +111,7 @@ def test_what_is_settled_takes_the_place_of_what_was_provisional(monkeypatch: py
 
 
 def test_what_was_taken_away_before_its_place_is_settled_is_revised_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A first token may be part of a character, or held back as it may begin a stop string: no text yet, but the line is over."""
+    """A first token may be part of a character, or held back as it may begin a stop string: no text, but the line is over."""
     seen = Seen(monkeypatch)
     seen.show(settled("The moon "), ahead("is made"))
     assert seen.show(settled(""), ahead("")) == "The moon "
