@@ -133,10 +133,10 @@ def run(plan: Plan, console: Console) -> Report:
 
 def table(report: Report) -> Table:
     """A row a setting."""
-    headings = ["faster", "tok/s", "cloud", "passes/tok", "ms/pass", "cloud", "same text"]
+    headings = ["times\ncloud", "tok/s", "cloud\ntok/s", "passes\na token", "ms a\npass", "cloud ms\na pass", "same\ntext"]
     rows = {f"{row.link}, {row.temperature:g}": _cells(row) for row in report.rows}
     load = f"load of the machine {report.load[0]:.1f} to {report.load[1]:.1f}"
-    caption = f"link, temperature; medians of {report.plan.answers} answers; cloud: the same of the plain stream; {load}"
+    caption = f"link, temperature; medians of {report.plan.answers} answers; cloud is the plain stream; {load}"
     return table_of(f"{report.plan.method} beside the plain stream, in real time", headings, rows, caption)
 
 

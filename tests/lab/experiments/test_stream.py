@@ -60,3 +60,4 @@ def test_the_bench_writes_pairs_over_sockets(monkeypatch: pytest.MonkeyPatch, ca
     # An answer of six tokens over a round trip of 20 ms takes longer than that.
     assert report["rows"][1]["cloud_tokens_per_s"] < 6 / 0.02
     assert "coupled beside the plain stream, in real time" in err
+    assert err.count("\N{HORIZONTAL ELLIPSIS}") == 0, "no heading is cut off at 80 columns"

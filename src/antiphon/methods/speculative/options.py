@@ -241,7 +241,9 @@ class CoupledTreeOptions(WithTree, InStream):
     """Options of `coupled-tree`. expansion: of a fixed shape, in lockstep; nodes: of one that grows. Raises UsageError."""
 
     expansion: str = option(
-        GROW, f"grow: best first; or children of each node by depth, at most {MAX_TREE_NODES} nodes in all.", {"grow": GROW}
+        GROW,
+        f"grow: best first; or children of each node by depth, at most {MAX_TREE_NODES} in all, in lockstep.",
+        {"grow": GROW},
     )
     nodes: int = option(0, f"Nodes of a tree that grows best first, 1 to {MAX_TREE_NODES}, or auto.", {"auto": 0})
     patience: float = patience_option()
@@ -250,10 +252,17 @@ class CoupledTreeOptions(WithTree, InStream):
 
     def __post_init__(self) -> None:
         require(0 <= self.nodes <= MAX_TREE_NODES, f"a tree has 1 to {MAX_TREE_NODES} nodes, or 0 (auto), not {self.nodes}")
-        if self.expansion != GROW:
-            self.require_fit()
         self.require_patience()
         require_lookup(self.lookup)
+        if self.expansion != GROW:
+            self.require_fit()
+            self._require_lockstep()
+
+    def _require_lockstep(self) -> None:
+        """Raise UsageError for what would do nothing beside a fixed shape."""
+        waits, plain = self.patience in (AUTO, LOCKSTEP), self.objective == "speed" and self.lookup != "on"
+        sentence = f"the shape {self.expansion} is drafted in lockstep: leave nodes, patience, objective and lookup out"
+        require(waits and plain and self.nodes == 0, sentence)
 
     @property
     def max_drafts(self) -> int:

@@ -157,10 +157,10 @@ def rows_of(plan: Plan) -> tuple[Row, ...]:
 
 def _variants(plan: Plan, name: str) -> Iterator[Row]:
     own = {field.name for field in fields(find(name).options)}
-    for patience in plan.patiences if "patience" in own else ("",):
-        how = [f"patience={patience}"] if patience else []
-        waits = f"{patience} ms" if patience not in ("", "auto", "lockstep") else ""
-        for variant, shape in _shapes(plan, own, in_stream=patience not in ("", "lockstep")):
+    for patience in plan.patiences if "patience" in own else (None,):
+        how = [] if patience is None else [f"patience={patience}"]
+        waits = f"{patience} ms" if patience not in (None, "auto", "lockstep") else ""
+        for variant, shape in _shapes(plan, own, in_stream=patience not in (None, "lockstep")):
             options = read_options(find(name).options, [*shape, *how], name)
             find(name).options_from(options)
             yield Row(name, f"{variant} {waits}".strip(), tuple(options.items()))

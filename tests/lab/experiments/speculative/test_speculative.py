@@ -285,6 +285,11 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         (["--methods", "nothing"], "nothing"),
         (["--draft-length", "1,x"], "draft length must be a number from 1 on, or auto, not 'x'"),
         (["--draft-length", "40"], "draft length must be 1 to 16"),
+        (["--patience", "", "--methods", "coupled"], "patience must be a number, auto or lockstep, not ''"),
+        (
+            ["--patience", "auto,-3", "--methods", "coupled"],
+            "patience must be 0 to 60000 milliseconds, auto or lockstep, not -3.0",
+        ),
         (["--temperature", "hot"], "a temperature must be a number such as 0.7, not 'hot'"),
         (["--temperature", "-1"], "temperature must be between 0 and 100"),
         (["--link", "5h"], "there is no link profile '5h'"),

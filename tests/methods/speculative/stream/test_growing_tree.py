@@ -258,6 +258,13 @@ def test_a_verdict_that_cannot_be(message: Message, sentence: str) -> None:
     [
         ({"nodes": -1}, "a tree has 1 to 63 nodes, or 0 .auto., not -1"),
         ({"nodes": 64}, "a tree has 1 to 63 nodes, or 0 .auto., not 64"),
+        (
+            {"expansion": "4,2,1", "nodes": 5},
+            "the shape 4,2,1 is drafted in lockstep: leave nodes, patience, objective and lookup out",
+        ),
+        ({"expansion": "4,2,1", "patience": 5.0}, "the shape 4,2,1 is drafted in lockstep"),
+        ({"expansion": "4,2,1", "objective": "data"}, "the shape 4,2,1 is drafted in lockstep"),
+        ({"expansion": "4,2,1", "lookup": "on"}, "the shape 4,2,1 is drafted in lockstep"),
         ({"patience": -2.0}, "patience must be 0 to 60000 milliseconds, auto or lockstep"),
         ({"expansion": "64"}, "a tree may have at most 63 nodes, but 64 has 64"),
         ({"expansion": "x"}, "expansion must be numbers from 1 on"),
