@@ -261,8 +261,8 @@ class CoupledTreeOptions(WithTree, InStream):
     def _require_lockstep(self) -> None:
         """Raise UsageError for what would do nothing beside a fixed shape."""
         waits, plain = self.patience in (AUTO, LOCKSTEP), self.objective == "speed" and self.lookup != "on"
-        sentence = f"the shape {self.expansion} is drafted in lockstep: leave nodes, patience, objective and lookup out"
-        require(waits and plain and self.nodes == 0, sentence)
+        sentence = f"the shape {self.expansion} is drafted in lockstep: leave patience, objective and lookup out"
+        require(waits and plain, sentence)
 
     @property
     def max_drafts(self) -> int:
