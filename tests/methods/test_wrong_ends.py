@@ -13,12 +13,14 @@ from antiphon.core.chance import PhiloxChance
 from antiphon.core.distributions import Logits
 from antiphon.core.resampling import quantise_lumped
 from antiphon.core.rounding import Quantise, exactly, quantise_ratios, ratios_of
+from antiphon.core.stream import LOCKSTEP
 from antiphon.errors import AntiphonError, ModelError, ProtocolError
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import DeviceSide, Method, Transcript
 from antiphon.methods.drafter import Drafted
 from antiphon.methods.effects import Send
 from antiphon.methods.probe import ProbeDevice, Question
+from antiphon.methods.speculative.coupled import LockstepDevice
 from antiphon.models.toy import ToyModel
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair, distance, method_distribution, target_distribution
 from antiphon.testing.lockstep import run_pair
@@ -27,7 +29,9 @@ from antiphon.wire import messages as m
 
 
 def past_the_end(method: Method) -> Method:
-    class Past(method.device):  # type: ignore[name-defined,misc]
+    drafting = LockstepDevice if method.name == "coupled" else method.device
+
+    class Past(drafting):  # type: ignore[valid-type,misc]
         def drafts(self, most: int) -> Generator[Any, Any, list[Drafted]]:
             drafts: list[Drafted] = []
             while len(drafts) < most and self.lengths.more(drafts):
@@ -62,7 +66,7 @@ def rounded(name: str, pair: Pair) -> Quantise:
 def test_what_follows_an_accepted_end_is_dropped(name: str, pieces: tuple[Any, Any]) -> None:
     """The joint distribution is the target's; no half commits anything behind an end (`Transcript` would raise)."""
     pair, method = Pair(*pieces, seed=3), past_the_end(WITHOUT_DOCUMENTS[name])
-    options = method.options_from({**FEW, "draft_length": 2})
+    options = method.options_from({**FEW, "draft_length": 2, "patience": LOCKSTEP})
     tokens = 2 if name == "xcosd-e" else 3
     distribution = method_distribution(pair, method, options, PLAIN, tokens)
     assert distance(distribution, target_distribution(pair, PLAIN, tokens, rounded(name, pair))) < 1e-12
