@@ -10,15 +10,15 @@ from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as dial
 
 from antiphon.cloud.service import Cloud
-from antiphon.config import Limits
+from antiphon.config import Limits, Request
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
 from antiphon.errors import LinkError, RemoteError
-from antiphon.models.toy import named_toy
+from antiphon.models.toy import ToyModel, named_toy
 from antiphon.vocabulary import identity
 from antiphon.wire import messages as m
 from antiphon.wire.packing import Writer
-from support.links import linked, raw_session, request, toy_cloud, toy_device
+from support.links import between, linked, raw_session, request, toy_cloud, toy_device
 
 LIMITS = Limits(frame_bytes=200_000, prompt_bytes=10_000, max_tokens=500, sessions_per_connection=4)
 
@@ -69,6 +69,18 @@ def test_a_logit_bias_for_a_token_that_is_none() -> None:
     from antiphon.config import SamplingParams
 
     assert "a logit bias names a token" in refusal(sampling=SamplingParams(logit_bias=((99_999, 1.0),)))
+
+
+@pytest.mark.parametrize("method", ["cloud", "coupled", "coupled-tree", "dsd"])
+def test_a_prompt_that_the_cloud_cannot_spell(method: str) -> None:
+    speechless = ToyModel((b"\x01", b"\x02", b""), name="speechless")
+
+    async def test(device: Device, connection: Connection) -> None:
+        with pytest.raises(RemoteError, match="the tokenizer of speechless cannot spell the prompt: ask another cloud"):
+            await device.generate(Request("ab", method), connection)
+        assert (await device.generate(Request("\x01", method), connection)).tokens > 0
+
+    between(named_toy("toy-device"), speechless, test)
 
 
 def fault(method: str, make: Callable[[Connection], m.Message]) -> str:

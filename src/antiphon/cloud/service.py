@@ -156,6 +156,8 @@ class Cloud:
         _check_committed(opening, common)
         found = await self._looked(opening, options) if method.mixes else None
         looked, prompt = await self.worker.run(lambda: self._read(opening, options, found))
+        if not prompt:  # no model has logits behind nothing
+            raise UsageError(f"the tokenizer of {public_name(self.model)} cannot spell the prompt: ask another cloud")
         needed = len(prompt) + opening.max_tokens
         drafts = options.max_drafts if Need.TREE in method.needs else 0  # those of a chain lie where the answer will
         drafts = WIDEST if method.name in PROBES else drafts
