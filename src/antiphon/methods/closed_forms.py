@@ -66,7 +66,9 @@ def sparse_drafts(work: Work, common: CommonVocabulary, options: Any) -> Bits:
 
 def ids_only(work: Work, common: CommonVocabulary, options: Any) -> Bits:
     """`coupled`, `coupled-tree`: N Lc up, L down."""
-    return Bits(work.tested * common.common_bits, _token_each(work, common) + work.streamed * common.target_bits)
+    # Not those of `work.tested`: what was written while the link was lost, and kept, was no draft.
+    up = work.exchanged.drafted * common.common_bits
+    return Bits(up, _token_each(work, common) + work.streamed * common.target_bits)
 
 
 def scalar_drafts(work: Work, common: CommonVocabulary, options: Any) -> Bits:

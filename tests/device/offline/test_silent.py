@@ -7,8 +7,10 @@ import pytest
 
 from antiphon.device.answer import Result
 from antiphon.methods.effects import Kind
+from antiphon.vocabulary import common_vocabulary
 from device.offline.losses import Told, result, told
 from device.offline.test_settled import WAYS, asked, of_cloud
+from device.resume.cuts import TOYS
 from support.broken_links import Network
 
 
@@ -65,6 +67,9 @@ def test_what_was_written_in_a_silence_is_kept_where_the_link_is_given_up() -> N
     assert seen.result.answer.kinds[Kind.LOCAL] > 30
     assert seen.settled == seen.result.text
     assert seen.most != ""
+    assert seen.result.closed_form is not None
+    drafted, common = seen.result.answer.exchanged.drafted, common_vocabulary(*(toy.vocabulary for toy in TOYS))
+    assert seen.result.closed_form.up == drafted * common.common_bits > 0, "what was kept was no draft"
 
 
 def test_lockstep_waits() -> None:

@@ -301,7 +301,8 @@ def test_an_answer_begins_with_the_line_that_was_left() -> None:
 @pytest.mark.parametrize(
     ("accepted", "heard", "sentence"),
     [
-        (3, 1, "3 drafts were accepted, but only 2 were sent"),
+        (3, 2, "3 drafts were accepted, but only 1 were sent by then"),
+        (1, 1, "1 drafts were accepted, but only 0 were sent by then"),
         (0, 9, "a verdict was made when 9 messages were heard, but it must be 0 to"),
     ],
 )

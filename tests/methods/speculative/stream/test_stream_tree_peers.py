@@ -117,6 +117,7 @@ def tell(device: DeviceSide, *verdicts: Message) -> None:
         ([verdict(99, 0, token=0)], "a verdict on 99 messages came behind one on 0"),
         ([verdict(1, 0, token=0), verdict(0, 0, token=0)], "a verdict on 0 messages came behind one on 1"),
         ([verdict(1, 9, *[0] * 9, token=0)], "9 drafts were accepted, but the tree ends before"),
+        ([verdict(0, 1, 0, token=0)], "1 drafts were accepted, but the tree ends before"),
         ([verdict(1, 1, 7, token=0)], "the place of an accepted child"),
         ([verdict(1, 0, token=3)], "the token after the accepted ones is 3, but must be below 3"),
         ([Verdict(1, 0, b"")], "the payload is shorter than its message says"),

@@ -5,6 +5,7 @@ as long as that does not make them late. Where none is of use it stops, and read
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Generator
 from typing import Any
 
@@ -158,7 +159,8 @@ class StreamDevice:
         """Commit a verdict's tokens, and keep what stands of the line."""
         line, sent_in, trip = self._line, self._sent_in, self.pace.trip
         verdict = next_verdict(message, trip.heard, trip.sent)
-        numbers = numbers_of(verdict, [guess.number for guess in line[: len(sent_in)]], self.side)
+        heard = bisect_right(sent_in, verdict.round)  # drafts of the line
+        numbers = numbers_of(verdict, [guess.number for guess in line[:heard]], self.side)
         stood = next((at for at, number in enumerate(numbers) if at >= len(line) or line[at].number != number), len(numbers))
         fell, known = stood < min(len(numbers), len(line)), stood < len(sent_in)
         trip.arrive(verdict.round, now)

@@ -54,7 +54,7 @@ class SentNodes:
     def read_verdict(self, verdict: Verdict, growth: Growth, transcript: Transcript) -> tuple[list[int], list[int]]:
         """The accepted path of a verdict, and the tokens that it commits: those, and one behind them unless they end it."""
         reader, common = Reader(verdict.payload), self._common
-        path = self._read_path(reader, growth.root, verdict.accepted)
+        path = self._read_path(reader, growth.root, verdict)
         numbers = [growth.tree.numbers[node] for node in path]
         if not (numbers and transcript.is_end(numbers[-1])):
             numbers.append(reader.number(common.target_bits, common.target_size, "the token after the accepted ones"))
@@ -77,12 +77,12 @@ class SentNodes:
             stood.append(node)
         return tested, stood
 
-    def _read_path(self, reader: Reader, root: int, accepted: int) -> list[int]:
+    def _read_path(self, reader: Reader, root: int, verdict: Verdict) -> list[int]:
         path: list[int] = []
-        for _ in range(accepted):
-            siblings = self.children(path[-1] if path else root)
+        for _ in range(verdict.accepted):
+            siblings = [node for node in self.children(path[-1] if path else root) if self._messages[node] <= verdict.round]
             if not siblings:
-                raise ProtocolError(f"{accepted} drafts were accepted, but the tree ends before", "out-of-range")
+                raise ProtocolError(f"{verdict.accepted} drafts were accepted, but the tree ends before", "out-of-range")
             path.append(siblings[reader.small(len(siblings), "the place of an accepted child")])
         return path
 

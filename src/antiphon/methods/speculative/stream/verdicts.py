@@ -21,11 +21,11 @@ def next_verdict(message: Message, least: int, sent: int) -> Verdict:
 def numbers_of(verdict: Verdict, sent: Sequence[int], side: DeviceSide) -> list[int]:
     """The tokens that a verdict commits: drafts, and one of the cloud's unless the last of them ends the answer.
 
-    sent: the line's drafts that are with the cloud or on their way. Raises ProtocolError.
+    sent: the line's drafts that the cloud can have heard of by then. Raises ProtocolError.
     """
     accepted, reader, common = verdict.accepted, Reader(verdict.payload), side.common
     if accepted > len(sent):
-        raise ProtocolError(f"{accepted} drafts were accepted, but only {len(sent)} were sent", "out-of-range")
+        raise ProtocolError(f"{accepted} drafts were accepted, but only {len(sent)} were sent by then", "out-of-range")
     numbers = [*sent[:accepted]]
     if not (numbers and side.transcript.is_end(numbers[-1])):
         numbers.append(reader.number(common.target_bits, common.target_size, "the token after the accepted ones"))
