@@ -35,6 +35,9 @@ LONGEST_PAUSE = 1024
 LEFT_OUT = 2
 """Drafts in sequence that are left out, after which it is thought that all will be."""
 
+GAIN = 1.05
+"""How many times as fast waiting must promise to be: the promise hangs on a device that drafts at once."""
+
 SLACK = 0.1
 """The share of a pass by which a draft is sent early: estimates are off."""
 
@@ -111,7 +114,7 @@ def choose(view: View, price: float, least: float = 0.0, most: float = math.inf)
     waits = [Wait(view.response + drafts * view.gap, drafts + 1) for drafts in range(view.most)]
     able = [wait for wait in waits if wait.seconds <= most]
     best = min(able, key=lambda wait: _waiting(view, wait, price), default=Wait(most, 1))
-    if least <= 0 and _streaming(view, price) <= _waiting(view, best, price):
+    if least <= 0 and _streaming(view, price) <= GAIN * _waiting(view, best, price):
         return Wait()
     # A little longer than it should take: to have waited for nothing costs more.
     return Wait(min(most, max(least, 1.25 * best.seconds + 1e-3)), best.drafts)
@@ -213,6 +216,32 @@ class Mean:
     def known(self, otherwise: float = 0.0) -> float:
         """The mean, or what is to be taken for it."""
         return otherwise if self.value is None else self.value
+
+
+class Newest:
+    """The newest values of something that is measured."""
+
+    def __init__(self, count: int = SAMPLES) -> None:
+        self._values: deque[float] = deque(maxlen=count)
+
+    def observe(self, value: float) -> None:
+        """Add one."""
+        self._values.append(value)
+
+    @property
+    def known(self) -> bool:
+        """Whether there are any."""
+        return bool(self._values)
+
+    @property
+    def least(self) -> float:
+        """The least of them; 0 where there are none."""
+        return min(self._values, default=0.0)
+
+    @property
+    def median(self) -> float:
+        """The one in the middle; 0 where there are none."""
+        return median(self._values) if self._values else 0.0
 
 
 class Trip:

@@ -9,6 +9,10 @@ from antiphon.methods.drafter import Guess
 from antiphon.methods.speculative.options import InStream
 
 
+NEAR, FIRST = 0.4, 3
+"""The share of a pass within which a first draft must get to the cloud for it to wait; and how many leave at once then."""
+
+
 class Pace:
     """Says whether the next draft is of use, and when drafts must leave.
 
@@ -73,4 +77,7 @@ class Pace:
         view = View(min(0.999, self.acceptance.overall), self.trip.round_trip + gap, gap, lambda width: alone, self._most)
         if self._patience > 0:
             return choose(view, 0.0, 1e-9, self._patience).drafts
-        return choose(view, self._objective.pass_price * alone).drafts
+        # The cloud's own choice hangs on what it has seen, which is not the same: where it may wait the first drafts leave at
+        # once.
+        price, near = self._objective.pass_price * alone, view.response < NEAR * alone
+        return max(FIRST if near else 0, choose(view, price).drafts)

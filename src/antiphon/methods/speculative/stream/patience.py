@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from antiphon.core.pass_costs import PassCosts
-from antiphon.core.stream import AUTO, OBJECTIVES, Mean, Ratio, View, Wait, choose, worth
+from antiphon.core.stream import AUTO, OBJECTIVES, Newest, Ratio, View, Wait, choose, worth
 
 SOME = 16
 """Passes that tell how many drafts are there for one."""
@@ -77,7 +77,7 @@ class Streaming:
     def __init__(self, patience: float, least: float, objective: str, costs: PassCosts, most: int) -> None:
         self._fixed = patience if patience == AUTO else max(patience, least)
         self._least, self._objective, self._costs, self._most = least, OBJECTIVES[objective], costs, most
-        self._stands, self._response, self._gap = Ratio(2.0, 3.0), Mean(), Mean()
+        self._stands, self._response, self._gap = Ratio(2.0, 3.0), Newest(), Newest()
         self._newest: float | None = None  # when drafts of the newest line came last
         self._idle = self._told = False
         self._tested = 0  # drafts
@@ -89,8 +89,8 @@ class Streaming:
         self._idle = count == 0
         self._told = self._told and (count == 0 or answers is None)
         if count and answers is not None:
-            # What came with the first one was made behind it.
-            self._response.observe(max(0.0, now - answers - (count - 1) * self._gap.known()))
+            # What came with the first one was made behind it; and of a line that went on it was made before.
+            self._response.observe(max(self._gap.least, now - answers - (count - 1) * self._gap.least))
         elif count and self._newest is not None:
             self._gap.observe((now - self._newest) / count)
         self._newest = now if count else None
@@ -130,7 +130,7 @@ class Streaming:
     def _chosen(self) -> Wait:
         if self._fixed == 0.0:
             return Wait()
-        if self._response.value is None:  # nothing has come yet: what to wait for is not known
+        if not self._response.known:  # nothing has come yet: what to wait for is not known
             return Wait(max(0.0, self._fixed, self._least), 1)
         if self._fixed == AUTO:
             return choose(self._view, self._price, self._least)
@@ -143,4 +143,4 @@ class Streaming:
     @property
     def _view(self) -> View:
         stands = min(0.999, self._stands.share)
-        return View(stands, self._response.known(), self._gap.known(), self._costs.seconds, self._most)
+        return View(stands, self._response.median, self._gap.least, self._costs.seconds, self._most)

@@ -51,7 +51,7 @@ class TreeStreaming(Streaming):
     def _chosen(self) -> Wait:
         if self._fixed != AUTO:
             return Wait(self._fixed, self._most)
-        if self._response.value is None:  # nothing has come yet: what to wait for is not known
+        if not self._response.known:  # nothing has come yet: what to wait for is not known
             return Wait(self._least, self._most)
         return choose_wait(self._view, self._price, self._least)
 
@@ -60,8 +60,8 @@ class TreeStreaming(Streaming):
         stands, wide = min(0.999, self._stands.share), self._per_level.known(1.0)
         return View(
             stands,
-            self._response.known(),
-            self._gap.known(),
+            self._response.median,
+            self._gap.least,
             lambda width: self._costs.seconds(round(1 + (width - 1) * wide)),
             self._most,
         )
