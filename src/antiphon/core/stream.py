@@ -252,6 +252,8 @@ class Trip:
         """Messages so far."""
         self.heard = 0
         """Of them, as the last verdict says."""
+        self.timed: float | None = None
+        """The round trip, where it was timed by itself."""
         self.newest = 0.0
         """When the last verdict came."""
         self._verdicts = 0
@@ -284,8 +286,12 @@ class Trip:
 
     @property
     def round_trip(self) -> float:
-        """Seconds: the least that was seen of late, as messages also wait for a pass to end. 0 if nothing is known."""
-        return min(self._trips, default=0.0)
+        """Seconds: as it was timed, or the least that was seen of late, as messages also wait for a pass to end.
+
+        0 if nothing is known.
+        """
+        seen = min(self._trips, default=0.0)
+        return seen if self.timed is None else min(seen, self.timed) if self._trips else self.timed
 
     @property
     def patience(self) -> float:

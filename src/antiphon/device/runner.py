@@ -8,8 +8,8 @@ asked to, the device writes on alone meanwhile.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from antiphon.device.answer import Answer, Piece
 from antiphon.device.connection import LONGEST_PAUSE_SECONDS, MEND_SECONDS, Connection
 from antiphon.device.sessions import IN_VAIN, ROOM_SECONDS, Identity, Sessions, require_same
 from antiphon.engine.worker import Worker
-from antiphon.errors import LinkError, RemoteError
+from antiphon.errors import AntiphonError, LinkError, RemoteError
 from antiphon.methods.base import Alone, DeviceSide, Method, OnLoss
 from antiphon.methods.drive import drive
 from antiphon.methods.effects import Arrived, Emit, Finish, Half, Provisional, Step
@@ -158,7 +158,8 @@ class Runner:
         try:
             await sessions.open()
             self._begun = True
-            finish = await self._written(sessions, host)
+            async with self._timing(connections):
+                finish = await self._written(sessions, host)
             if not self._method.mixes:
                 self.closed = await sessions.closed()
             return finish
@@ -166,6 +167,21 @@ class Runner:
             if self._method.mixes:  # their cloud halves serve until they are told to stop
                 self.closed = await sessions.dismissed()
             self._count(sessions)
+
+    @asynccontextmanager
+    async def _timing(self, connections: Sequence[Connection]) -> AsyncIterator[None]:
+        """Find out the round trip to the one cloud while the answer is written, for a method that hangs on it."""
+        timing = asyncio.ensure_future(self._time(connections[0])) if self._method.coupled and connections else None
+        try:
+            yield
+        finally:
+            if timing is not None:
+                timing.cancel()
+                await asyncio.wait([timing])
+
+    async def _time(self, connection: Connection) -> None:
+        with suppress(AntiphonError):  # whoever writes the answer is told of it too
+            self._side.round_trip = await connection.ping()
 
     def _opening(self) -> Open:
         return opening(self._request, self._seed, self._side.transcript.numbers)

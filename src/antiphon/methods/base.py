@@ -109,7 +109,8 @@ class Memory:
 class DeviceSide:
     """What a device half works with. `drafter` is None for a method that needs no model here.
 
-    goes_on: where the cloud is silent too, the answer goes on, and is shown.
+    round_trip: to the cloud in seconds, where it has been timed. goes_on: where the cloud is silent too, the answer goes on,
+    and is shown.
     """
 
     common: CommonVocabulary
@@ -119,6 +120,7 @@ class DeviceSide:
     mixing: "DeviceMixing | None" = None
     memory: Memory = field(default_factory=Memory)
     goes_on: bool = False
+    round_trip: float | None = None
 
 
 @dataclass(slots=True)

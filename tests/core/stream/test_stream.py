@@ -249,3 +249,15 @@ def test_a_cloud_counts_as_gone_after_a_second_or_three_trips() -> None:
     assert watched(0.02, PASS, [0.0], 10).patience == SILENCE == 1.0
     far = watched(0.5, PASS, [0.1 * number for number in range(20)], 80)
     assert far.patience == pytest.approx(3 * (far.round_trip + far.pass_seconds))
+
+
+def test_a_round_trip_that_was_timed_is_believed_until_less_is_seen() -> None:
+    trip = Trip()
+    trip.timed = 0.05
+    assert trip.round_trip == 0.05
+    trip.leave(0.0)
+    trip.arrive(1, 0.3)
+    assert trip.round_trip == 0.05, "the message waited for a pass to end"
+    trip.leave(0.3)
+    trip.arrive(2, 0.31)
+    assert trip.round_trip < 0.05

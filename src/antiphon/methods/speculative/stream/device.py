@@ -58,7 +58,7 @@ class StreamDevice:
             self.drafter.tell()
             self.lookup.read()  # which needs no model
         while (finish := self.side.transcript.finish) is None:
-            now = yield Now()
+            now, self.pace.trip.timed = (yield Now()), self.side.round_trip
             silent = self._until_silence(now) == 0.0
             drafts = silent or self._pays(now)
             if not drafts:

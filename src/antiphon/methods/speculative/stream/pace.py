@@ -8,7 +8,6 @@ from antiphon.core.stream import OBJECTIVES, Mean, Trip, Use, View, choose
 from antiphon.methods.drafter import Guess
 from antiphon.methods.speculative.options import InStream
 
-
 NEAR, FIRST = 0.4, 3
 """The share of a pass within which a first draft must get to the cloud for it to wait; and how many leave at once then."""
 

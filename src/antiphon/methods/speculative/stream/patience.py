@@ -117,7 +117,7 @@ class Streaming:
 
     def unwanted(self) -> bool:
         """Where no pass over any number of drafts pays: once for a line, however much of it comes."""
-        told, self._told = self._told, self._told or self._pays_never()
+        told, self._told = self._told, self._told or (self._fixed <= 0 and self._pays_never())
         return self._told and not told
 
     def _pays_never(self) -> bool:
@@ -138,7 +138,9 @@ class Streaming:
 
     @property
     def _price(self) -> float:
-        return self._objective.pass_price * self._costs.seconds(1)
+        # Who waits for so long by order has a price for a pass, if none was named.
+        passes = self._objective.pass_price or float(self._fixed > 0)
+        return passes * self._costs.seconds(1)
 
     @property
     def _view(self) -> View:

@@ -41,6 +41,7 @@ class StreamTreeDevice:
         if self._drafts.drafter.exhausted:
             self._drafts.drafter.tell()
         while (finish := self.side.transcript.finish) is None:
+            self.pace.trip.timed = self.side.round_trip
             nodes = self._next((yield Now()))
             if not nodes:
                 yield from self._rest()
