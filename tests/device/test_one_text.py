@@ -10,6 +10,7 @@ from antiphon.config import Request, SamplingParams
 from antiphon.core.chance import PhiloxChance, Race, answer_key
 from antiphon.core.distributions import Ids
 from antiphon.core.noise import Noise
+from antiphon.core.stream import LOCKSTEP
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
@@ -90,7 +91,7 @@ def test_noise_by_wire_number_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_both_ends_draw_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cloud's own model drafts for it: every draft stands, unless the device has another key."""
-    asked = Request("the thing ", "coupled", CoupledOptions(3, 0), SamplingParams(temperature=1.0), 40, seed=7)
+    asked = Request("the thing ", "coupled", CoupledOptions(3, 0, LOCKSTEP), SamplingParams(temperature=1.0), 40, seed=7)
     assert written(asked, "the cloud's own").answer.kinds["correction"] == 0
     by_seed(monkeypatch)
     assert written(asked, "the cloud's own").answer.kinds["correction"] > 5

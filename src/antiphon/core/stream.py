@@ -290,13 +290,18 @@ class Trip:
 
         0 if nothing is known.
         """
-        seen = min(self._trips, default=0.0)
-        return seen if self.timed is None else min(seen, self.timed) if self._trips else self.timed
+        seen = self._trips or [math.inf]
+        known = min(*seen, math.inf if self.timed is None else self.timed)
+        return known if known < math.inf else 0.0
 
     @property
     def patience(self) -> float:
         """Seconds without a verdict after which the cloud counts as gone; without end before the first one (METHODS 3)."""
-        return max(SILENCE, 3 * (self.round_trip + self.pass_seconds)) if self._verdicts else math.inf
+        if not self._verdicts:
+            return math.inf
+        # As long as only one verdict came, what its message waited tells how long a pass may take.
+        waited = self.pass_seconds or max(self._trips, default=0.0)
+        return max(SILENCE, 3 * (self.round_trip + waited))
 
     def passes_until(self, now: float) -> float:
         """Passes that the cloud will have made, behind the last known verdict, when what is sent now gets there."""
