@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from antiphon.config import Request
+from antiphon.core.stream import LOCKSTEP
 from antiphon.device.answer import Result
 from antiphon.device.connection import Connection
 from antiphon.device.generate import Device
@@ -23,7 +24,7 @@ def small(room: int) -> ToyModel:
 
 
 def asked(name: str) -> Request:
-    options = WITHOUT_DOCUMENTS[name].options_from({"draft_length": 3, "expansion": "2,2"})
+    options = WITHOUT_DOCUMENTS[name].options_from({"draft_length": 3, "expansion": "2,2", "patience": LOCKSTEP})
     return replace(request(name, tokens=TOKENS, temperature=0.0), options=options)
 
 

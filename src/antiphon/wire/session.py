@@ -81,7 +81,7 @@ CONNECTION: dict[tuple[State, Side, type], State] = {
 }
 
 _UP = (m.Draft, m.Probe, m.Retry, m.Ask, m.Realign, m.Progress)
-_DOWN = (m.Verdict, m.Tokens, m.Probed, m.Resampling, m.Retrieved, m.Passages, m.Evidence, m.Supplement, m.Progress)
+_DOWN = (m.Verdict, m.Tokens, m.Probed, m.Resampling, m.Retrieved, m.Passages, m.Progress, m.Evidence, m.Supplement)
 
 SESSION: dict[tuple[Life, Side, type], Life] = {
     (Life.IDLE, _DEVICE, m.Open): Life.OPENING,

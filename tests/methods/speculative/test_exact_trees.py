@@ -249,6 +249,8 @@ def test_a_drafter_that_keeps_a_sibling_costs_acceptance_only(monkeypatch: pytes
     """What is sent is what was sampled, whatever the drafter believes to have read."""
 
     def keep(drafter: Drafter, tree: TokenTree, node: int) -> None:
+        if not tree.draws:
+            return
         while node not in drafter._places:
             node = tree.parents[node]
         path = drafter._device_ids[tree.path_numbers(node)].tolist()
