@@ -8,6 +8,7 @@ import sys
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from antiphon.cloud.server import address, listen
 from antiphon.cloud.service import Cloud
-from antiphon.config import ModelConfig, ServeConfig
+from antiphon.config import ModelConfig, SamplingParams, ServeConfig
 from antiphon.device.connection import connect
 from antiphon.device.runner import opening
 from antiphon.device.session import DeviceSession
@@ -112,7 +113,9 @@ def test_a_server_that_stops_loses_its_devices_at_once() -> None:
         with Cloud("toy-cloud") as cloud:
             async with plain(cloud) as url:
                 connection = await connect(url, None, cloud.worker)
-                session = await connection.open(opening(request("cloud", tokens=4000), 1))
+                ends = tuple((token, -100.0) for token in cloud.model.vocabulary.ends)
+                endless = replace(request("cloud", tokens=4000), sampling=SamplingParams(temperature=1.0, logit_bias=ends))
+                session = await connection.open(opening(endless, 1))
             with pytest.raises(LinkError, match=r"the cloud at ws://.* closed the connection"):
                 await told_all(session)
             await connection.close()
