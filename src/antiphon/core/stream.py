@@ -62,7 +62,7 @@ OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
         "battery": Objective(0.0, 0.5),
     }
 )
-"""`data`: a draft of 16 bits beside a token's 64, in a frame of its own 88 and more. `battery`: of two drafts one is of use."""
+"""`data`: a draft of 16 bits beside a token's 64, in a frame of its own 80. `battery`: of two drafts one is of use."""
 
 
 @dataclass(frozen=True, slots=True)
