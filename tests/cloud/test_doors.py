@@ -22,6 +22,7 @@ from antiphon.cloud.doors import BEGUN_BYTES, KEPT_DESCRIPTORS, Doors, foreign_p
 from antiphon.cloud.server import serving
 from antiphon.cloud.service import Cloud
 from antiphon.config import ServeConfig, Timeouts
+from antiphon.core.stream import LOCKSTEP
 from antiphon.errors import CapacityError, ModelError
 from antiphon.models.toy import ToyModel, named_toy, toy_pieces
 from support.links import request, toy_cloud, toy_device
@@ -229,7 +230,7 @@ def test_a_cloud_whose_devices_are_all_at_work_says_that_it_is_full() -> None:
         cloud = Cloud(named_toy("toy-cloud"))
         async with serving(cloud, ServeConfig(port=0, connections=1)) as url:
             async with toy_device(url) as (_, connection):
-                await raw_session(connection, method="coupled", options={})
+                await raw_session(connection, method="coupled", options={"patience": LOCKSTEP})
                 while not cloud._answering:
                     await asyncio.sleep(0.01)
                 with pytest.raises(LinkError, match="this cloud has no room for another connection"):

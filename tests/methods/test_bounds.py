@@ -81,7 +81,7 @@ def test_the_vocabularies_of_the_forms() -> None:
     ("form", "options", "bits"),
     [
         (accounting.streamed, None, Bits(0, 3 * L)),
-        (accounting.ids_only, None, Bits(20 * LC, (12 + 3) * L)),
+        (accounting.ids_only, None, Bits((20 + 11) * LC, (12 + 3) * L)),  # what is local was no draft of its own
         (accounting.dense_drafts, SplitOptions(), Bits(20 * (LC + 16 * SIZE) + 11 * LC, 12 * L)),
         (accounting.kept_drafts, CompressedOptions(top_k=3), Bits(20 * (LC + 3 * (LC + 16)) + 11 * LC, 12 * L)),
         (accounting.sparse_drafts, SplitOptions(), Bits(20 * LC + 17 * (LC + 16), 12 * L)),
