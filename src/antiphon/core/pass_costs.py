@@ -39,6 +39,10 @@ class PassCosts:
         self._seconds[width] = min(known, seconds) if count <= FEW else newer
         self._seen[width] = self._passes
 
+    def measured(self, width: int) -> bool:
+        """Whether it was measured, and not long ago: else a cost is a guess that makes it worth a try."""
+        return width in self._seconds
+
     def seconds(self, width: int) -> float:
         """Of a pass of so many tokens; 0 where none was measured."""
         if not self._seconds:

@@ -191,6 +191,16 @@ def test_it_takes_what_pays_in_the_cost_of_its_passes() -> None:
         assert fed.unwanted == (accepted == 0)
 
 
+def test_where_a_pass_of_one_was_never_measured_no_draft_is_unwanted() -> None:
+    """What it costs is a guess then, and a low one."""
+    costs = PassCosts()
+    costs.observe(4, 1.0)
+    fed = streaming(costs=costs)
+    fed.give(line(fed, "aab"))
+    go_on(fed, 2)
+    assert fed.unwanted == 0
+
+
 def test_it_says_once_a_line_that_drafts_are_unwanted() -> None:
     fed = streaming(costs=costing(1, 2, 3, 4))
     for said in range(1, 4):

@@ -121,6 +121,8 @@ class Streaming:
         return self._told and not told
 
     def _pays_never(self) -> bool:
+        if not self._costs.measured(1):
+            return False
         view = self._view
         if self._tested < ENOUGH:  # they may yet stand more often than they are taken to
             view = replace(view, stands=max(view.stands, HOPED))

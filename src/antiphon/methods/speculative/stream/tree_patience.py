@@ -40,7 +40,7 @@ class TreeStreaming(Streaming):
         return taken
 
     def _pays_never(self) -> bool:
-        return self._tested >= ENOUGH and self.take(len(self._stood)) == 0
+        return self._tested >= ENOUGH and self._costs.measured(1) and self.take(len(self._stood)) == 0
 
     def within(self, there: int, since: float, now: float) -> float | None:
         """As long as was chosen, unless there are levels enough; not at all where the device drafts nothing."""
