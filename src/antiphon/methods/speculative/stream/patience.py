@@ -141,7 +141,7 @@ class Streaming:
     @property
     def _price(self) -> float:
         # Who waits for so long by order has a price for a pass, if none was named.
-        passes = self._objective.pass_price or float(self._fixed > 0)
+        passes = self._objective.pass_price or (OBJECTIVES["cloud"].pass_price if self._fixed > 0 else 0.0)
         return passes * self._costs.seconds(1)
 
     @property
