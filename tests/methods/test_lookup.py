@@ -16,10 +16,9 @@ from antiphon.device.answer import Result
 from antiphon.methods import WITHOUT_DOCUMENTS
 from antiphon.methods.base import Method
 from antiphon.methods.drafter import Guess
-from antiphon.methods.lookup import Found, Lookup
+from antiphon.methods.lookup import Found, Lookup, join
 from antiphon.methods.speculative.coupled import COUPLED, CoupledCloud, CoupledDevice, CoupledOptions
 from antiphon.methods.speculative.coupled_tree import COUPLED_TREE, CoupledTreeCloud, CoupledTreeDevice, CoupledTreeOptions
-from antiphon.methods.speculative.stream.looking_up import join
 from antiphon.testing.distributions import LARGE, SHARED, SMALL, Pair
 from antiphon.testing.exactness import FEW_BRANCHES, assert_exact
 from antiphon.testing.lockstep import run_pair

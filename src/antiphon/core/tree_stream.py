@@ -4,6 +4,8 @@ import math
 
 from antiphon.core.stream import View, Wait
 
+LEVELS = 8
+"""Of a tree that a pass goes down, at most, as far as patience is concerned."""
 USABLE = 3
 """Levels of a tree that are as full as the first ones below a token that came late: its branches are fewer (measured)."""
 FRESH = 4

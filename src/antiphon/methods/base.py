@@ -12,7 +12,7 @@ from antiphon.methods.drafter import Drafter, Guess
 from antiphon.methods.effects import Finish, Half, ServingHalf, Step
 from antiphon.methods.lookup import Lookup
 from antiphon.methods.speculative.draft_length import Lengths
-from antiphon.methods.speculative.options import ChainOptions
+from antiphon.methods.speculative.options import ChainOptions, LookingUp
 from antiphon.methods.verifier import Verifier
 from antiphon.models.needs import OVER_CHAINS, Need
 from antiphon.vocabulary import CommonVocabulary
@@ -121,6 +121,12 @@ class DeviceSide:
     memory: Memory = field(default_factory=Memory)
     goes_on: bool = False
     round_trip: float | None = None
+
+    def lookup(self, drafter: Drafter, wanted: LookingUp) -> Lookup:
+        """What is looked up: that of the answer so far, if its link was lost, else a new one (METHODS 3, Lookup)."""
+        if self.memory.lookup is None:
+            self.memory.lookup = Lookup(drafter.prompt_numbers, self.common.size, wanted)
+        return self.memory.lookup
 
 
 @dataclass(slots=True)

@@ -12,6 +12,9 @@ from antiphon.core.lookup import RANKS, Match, Repeats, SuffixAutomaton
 from antiphon.methods.drafter import Drafted, Guess
 from antiphon.methods.speculative.options import LookingUp
 
+SURE = 0.9
+"""In a tree a token that was looked up with this chance is the only child: that saves the pass that would find its siblings."""
+
 LIKELIER = 0.7
 """How likely what was looked up falls, at most, over how likely the model's own draft does, for it to be drafted instead. Less
 than 1, as it is looked up most where the model would be right more often than usual."""
@@ -90,3 +93,19 @@ class Lookup:
     def _draftable(self, match: Match) -> list[tuple[int, int]]:
         followed = enumerate(self._text.continuations(match)[:RANKS])
         return [(rank, number) for rank, number in followed if number < self._size]
+
+
+def join(numbers: list[int], chances: list[float], found: Found) -> None:
+    """Add what was looked up to the children that the model has, the likeliest first, and to their chances.
+
+    If both say the same, it is right if either is; if the model says something else, it is right where the model is not. The
+    rest is for the others, in proportion.
+    """
+    if found.number not in numbers:
+        numbers.append(found.number)
+        chances.append(0.0)
+    place, rest = numbers.index(found.number), 1.0 - chances[0]
+    own = chances[place]
+    both = own + (1.0 - own) * found.chance * (1.0 if place == 0 else rest)
+    chances[:] = [chance * (1.0 - both) / (1.0 - own) if own < 1.0 else 0.0 for chance in chances]
+    chances[place] = both

@@ -25,7 +25,6 @@ from antiphon.methods.speculative.options import CoupledOptions
 from antiphon.methods.speculative.stream.alone import write_alone
 from antiphon.methods.speculative.stream.cloud import CoupledCloud
 from antiphon.methods.speculative.stream.device import StreamDevice
-from antiphon.methods.speculative.stream.looking_up import lookup_of
 from antiphon.methods.speculative.stream.racing import Racing
 from antiphon.methods.speculative.stream.verdicts import next_verdict, numbers_of
 from antiphon.models.needs import Need
@@ -41,7 +40,7 @@ class LockstepDevice(ChainDevice):
         self.draft_chance = Racing(side.chance, side.common)
         self._most, self._ahead = options.max_drafts, options.most_ahead
         self._line = side.memory.line  # drafts that no verdict has settled yet
-        self._lookup = lookup_of(side, self.drafter, options.lookup)
+        self._lookup = side.lookup(self.drafter, options.lookup)
         self._sent = 0  # how many of them are on their way
         self._asked = False  # a token was asked for without a draft
         self._epoch = self._verdicts = 0

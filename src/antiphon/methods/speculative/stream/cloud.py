@@ -11,14 +11,14 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from antiphon.core.rounding import exactly
-from antiphon.core.stream import RUN_AHEAD
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide, Transcript
-from antiphon.methods.effects import Came, Now, Receive, Send, ServingHalf
+from antiphon.methods.effects import Send
 from antiphon.methods.speculative.options import CoupledOptions
 from antiphon.methods.speculative.stream.patience import Lockstep, Pacing, Streaming
+from antiphon.methods.speculative.stream.serving import StreamCloud
 from antiphon.methods.verifier import Targets
-from antiphon.wire.messages import Draft, Message, Progress, Verdict
+from antiphon.wire.messages import Draft, Verdict
 from antiphon.wire.packing import Reader, Writer
 
 
@@ -57,59 +57,22 @@ class Pending:
             self.queue.clear()
 
 
-class CoupledCloud:
+class CoupledCloud(StreamCloud):
     """Runs the races over the targets, on whatever drafts have come."""
 
     def __init__(self, side: CloudSide, options: CoupledOptions) -> None:
-        self.side = side
+        super().__init__(side, options, _pacing(side, options))
         self._most, self._longest = options.max_drafts, options.max_drafts + options.most_ahead
         self._settles = options.settle_width - 1
         self._settling = False  # the line was written while the link was lost
-        self._pacing = _pacing(side, options)
-        self._run_ahead = None if options.lockstep else RUN_AHEAD
         self._pending = Pending(side.transcript)
-        self._begins = [side.transcript.position]  # where a line begins that knows so many verdicts
-        self._sent_at: list[float] = []  # when each verdict was sent
-        self._known = side.transcript.position  # of the answer, as far as the device is known to have it
-        self._heard = 0  # messages
 
-    def run(self) -> ServingHalf:
-        """Test what has come, answer, and go on."""
-        yield from self.side.verifier.prefill()
-        while (finish := self.side.transcript.finish) is None:
-            yield from self._gather()
-            yield from self._answer()
-            self._sent_at.append((yield Now()))
-            if self.side.transcript.finish is None and self._pacing.unwanted():
-                yield Send(Progress(self.side.transcript.position))
-        return finish
+    @property
+    def there(self) -> int:
+        """Drafts of the line."""
+        return len(self._pending.queue)
 
-    def _gather(self) -> Generator[Any, Any, None]:
-        """Take what has come, and wait for more where that pays."""
-        while (message := (yield Receive(self._within((yield Now()))))) is not None:
-            self._take(message, (yield Came()))
-
-    def _within(self, now: float) -> float | None:
-        if self._run_ahead is not None and self.side.transcript.position - self._known >= self._run_ahead:
-            return None
-        return self._pacing.within(len(self._pending.queue), self._sent_at[-1] if self._sent_at else now, now)
-
-    def _take(self, message: Message, now: float) -> None:
-        self._heard += 1
-        match message:
-            case Draft():
-                self._take_drafts(message, now)
-            case Progress(step):
-                self._take_progress(step)
-            case _:
-                raise ProtocolError(f"{type(message).__name__} came where drafts were due", "out-of-turn")
-
-    def _take_progress(self, step: int) -> None:
-        if step > self.side.transcript.position:
-            raise ProtocolError(f"the answer has {self.side.transcript.position} tokens, not {step}", "out-of-range")
-        self._known = max(self._known, step)
-
-    def _take_drafts(self, message: Draft, now: float) -> None:
+    def take_drafts(self, message: Draft, now: float) -> None:
         """Add drafts to the line, or begin another one."""
         epoch, pending = message.round, self._pending
         if not pending.epoch <= epoch < len(self._begins):
@@ -138,7 +101,7 @@ class CoupledCloud:
         reader.finish()
         return numbers
 
-    def _answer(self) -> Generator[Any, Any, None]:
+    def answer(self) -> Generator[Any, Any, None]:
         """One pass: commit the winners as far as the drafts agree, and the first that is not drafted."""
         transcript, verifier, writer, queue = self.side.transcript, self.side.verifier, Writer(), self._pending.queue
         heard, drafts = self._heard, list(queue)[: self._taken()]

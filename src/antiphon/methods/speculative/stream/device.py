@@ -16,7 +16,6 @@ from antiphon.methods.drafter import Drafter, Guess
 from antiphon.methods.effects import Came, Emit, Emitted, Exchanged, Half, Kind, Now, Provisional, Receive, Send
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.options import CoupledOptions
-from antiphon.methods.speculative.stream.looking_up import lookup_of
 from antiphon.methods.speculative.stream.pace import Pace
 from antiphon.methods.speculative.stream.racing import Racing
 from antiphon.methods.speculative.stream.verdicts import next_verdict, numbers_of
@@ -46,7 +45,7 @@ class StreamDevice:
         self.pace: Pace = side.memory.learned or Pace(options, self._most)
         side.memory.learned = self.pace
         self.pace.resume()
-        self.lookup = lookup_of(side, self.drafter, options.lookup)
+        self.lookup = side.lookup(self.drafter, options.lookup)
         self._told = side.transcript.position  # what the cloud knows that is known here
         self._drafted = 0  # drafts sent since the last verdict
         self._said_idle = False

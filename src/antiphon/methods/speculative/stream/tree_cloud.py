@@ -11,64 +11,35 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from antiphon.core.rounding import exactly
-from antiphon.core.stream import RUN_AHEAD
 from antiphon.core.tree import ROOT, TokenTree
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import CloudSide
-from antiphon.methods.effects import Came, Now, Receive, Send, ServingHalf
+from antiphon.methods.effects import Send
 from antiphon.methods.speculative.options import MAX_TREE_NODES, CoupledTreeOptions
 from antiphon.methods.speculative.stream.patience import Lockstep, Pacing
+from antiphon.methods.speculative.stream.serving import StreamCloud
 from antiphon.methods.speculative.stream.tree_nodes import LiveNodes
 from antiphon.methods.speculative.stream.tree_patience import TreeStreaming
 from antiphon.methods.verifier import TreeTargets
 from antiphon.vocabulary import bits_for
-from antiphon.wire.messages import Draft, Message, Progress, Verdict
+from antiphon.wire.messages import Draft, Verdict
 from antiphon.wire.packing import Reader, Writer
 
 
-class GrowingTreeCloud:
+class GrowingTreeCloud(StreamCloud):
     """Runs the races over the targets, on whatever nodes have come."""
 
     def __init__(self, side: CloudSide, options: CoupledTreeOptions) -> None:
-        self.side = side
-        self._pacing = _pacing(side, options)
-        self._run_ahead = None if options.lockstep else RUN_AHEAD
+        super().__init__(side, options, _pacing(side, options))
         self._nodes, self._most = LiveNodes(MAX_TREE_NODES), options.max_drafts
-        self._begins = [side.transcript.position]  # where an epoch begins that knows so many verdicts
-        self._sent_at: list[float] = []  # when each verdict was sent
-        self._known = side.transcript.position  # of the answer, as far as the device is known to have it
-        self._epoch = self._heard = 0
+        self._epoch = 0
 
-    def run(self) -> ServingHalf:
-        """Test what has come, answer, and go on."""
-        yield from self.side.verifier.prefill()
-        while (finish := self.side.transcript.finish) is None:
-            while (message := (yield Receive(self._within((yield Now()))))) is not None:
-                self._take(message, (yield Came()))
-            yield from self._answer()
-            self._sent_at.append((yield Now()))
-            if self.side.transcript.finish is None and self._pacing.unwanted():
-                yield Send(Progress(self.side.transcript.position))
-        return finish
+    @property
+    def there(self) -> int:
+        """Levels of the tree."""
+        return self._nodes.levels
 
-    def _within(self, now: float) -> float | None:
-        if self._run_ahead is not None and self.side.transcript.position - self._known >= self._run_ahead:
-            return None
-        return self._pacing.within(self._nodes.levels, self._sent_at[-1] if self._sent_at else now, now)
-
-    def _take(self, message: Message, now: float) -> None:
-        self._heard += 1
-        match message:
-            case Draft():
-                self._take_nodes(message, now)
-            case Progress(step):
-                if step > self.side.transcript.position:
-                    raise ProtocolError(f"the answer has {self.side.transcript.position} tokens, not {step}", "out-of-range")
-                self._known = max(self._known, step)
-            case _:
-                raise ProtocolError(f"{type(message).__name__} came where drafts were due", "out-of-turn")
-
-    def _take_nodes(self, message: Draft, now: float) -> None:
+    def take_drafts(self, message: Draft, now: float) -> None:
         """Add nodes to the tree, or begin another one."""
         if not self._epoch <= message.round < len(self._begins):
             raise ProtocolError(f"nodes of epoch {message.round} came in epoch {self._epoch}", "out-of-turn")
@@ -94,7 +65,7 @@ class GrowingTreeCloud:
         for number in self.side.transcript.numbers[self._begins[epoch] :]:
             self._nodes.commit(number)
 
-    def _answer(self) -> Generator[Any, Any, None]:
+    def answer(self) -> Generator[Any, Any, None]:
         """One pass: commit the winners as far as they are nodes, and the first that is none."""
         transcript, verifier, heard = self.side.transcript, self.side.verifier, self._heard
         there = self._nodes.tree(self._most, transcript.remaining - 1)

@@ -13,8 +13,8 @@ from antiphon.core.growth import SIBLINGS, Growth, GrowthRule, Scores
 from antiphon.core.tree import ROOT
 from antiphon.methods.base import DeviceSide
 from antiphon.methods.drafter import Drafter
+from antiphon.methods.lookup import SURE, join
 from antiphon.methods.speculative.options import LookingUp
-from antiphon.methods.speculative.stream.looking_up import SURE, join, lookup_of
 
 COOLEST = 0.05
 """The lowest temperature to draft at: at 0 there is one token, but the runners-up are wanted too. Any probs will do here."""
@@ -36,7 +36,7 @@ class TreeDrafts:
         self.drafter: Drafter = side.drafter
         self.drafter.warm(COOLEST)
         self.rule = GrowthRule(nodes)
-        self._lookup = lookup_of(side, self.drafter, lookup)
+        self._lookup = side.lookup(self.drafter, lookup)
         self.growth = Growth(nodes)
         self._ids = side.common.cloud_ids[: side.common.size]
         self._base = side.transcript.position  # of the token behind ROOT

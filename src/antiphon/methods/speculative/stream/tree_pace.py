@@ -6,11 +6,8 @@ import numpy as np
 
 from antiphon.core.pass_costs import PassCosts
 from antiphon.core.stream import OBJECTIVES, Mean, Ratio, Trip, Use, View
-from antiphon.core.tree_stream import choose_wait
+from antiphon.core.tree_stream import LEVELS, choose_wait
 from antiphon.methods.speculative.options import InStream
-
-LEVELS = 8
-"""Of a tree that a pass of the cloud goes down, at most, as far as patience is concerned."""
 
 
 class TreePace:

@@ -4,11 +4,8 @@ from collections.abc import Collection
 
 from antiphon.core.pass_costs import PassCosts
 from antiphon.core.stream import AUTO, Mean, Ratio, View, Wait
-from antiphon.core.tree_stream import choose_wait
+from antiphon.core.tree_stream import LEVELS, choose_wait
 from antiphon.methods.speculative.stream.patience import ENOUGH, Streaming
-
-LEVELS = 8
-"""Of a tree that a pass goes down, at most, as far as patience is concerned."""
 
 
 class TreeStreaming(Streaming):
