@@ -122,12 +122,12 @@ class Judging(CoupledCloud):
         self._made = made
         self.judged = 0
 
-    def _answer(self) -> Generator[Any, Any, None]:
+    def answer(self) -> Generator[Any, Any, None]:
         committed, queue = self.side.transcript.numbers, list(self._pending.queue)
         for place in range(len(queue)):
             assert self._made[self._pending.epoch, len(committed) + place] == [*committed, *queue[: place + 1]]
             self.judged += 1
-        yield from super()._answer()
+        yield from super().answer()
 
 
 def judge(seed: int, options: CoupledOptions, kind: type[Judging] = Judging) -> int:
