@@ -27,6 +27,10 @@ class CachedContext:
         self._read = self._read[: self._held]
         self._same = min(self._same, self._held)
 
+    def held(self, tokens: Sequence[int]) -> int:
+        """How many leading ones of these need not be read."""
+        return self._kept(tokens, 0)
+
     def prefill(self, tokens: Sequence[int]) -> Step:
         """Read tokens without asking for logits."""
         self._read = tokens

@@ -17,7 +17,7 @@ from antiphon.core.rounding import Quantise
 from antiphon.core.tree import ROOT, TokenTree
 from antiphon.errors import CapacityError, UsageError
 from antiphon.methods.cached_context import CachedContext
-from antiphon.methods.effects import Step
+from antiphon.methods.effects import Now, Step
 from antiphon.models.base import Context, Model, spell
 from antiphon.vocabulary import CommonVocabulary
 
@@ -25,6 +25,10 @@ log = logging.getLogger(__name__)
 
 CANNOT_SPELL = "the tokenizer of %s cannot spell the prompt, so this answer has no drafts: draft with another model"
 NO_ROOM = "the device's context of %d tokens is full, so the rest of this answer has no drafts: give --context more"
+
+FIRST_PORTION, PORTION_SECONDS, LONGER = 8, 0.05, 1.5
+"""Tokens that are read at once before it is known how long they take; how long a portion may take then, or how many times as
+long as the first: where a pass takes as long however wide it is, narrow ones would never end."""
 
 Draw = Callable[[Stream, Probs, int], list[int]]
 """Draws so many children from a distribution."""
@@ -107,6 +111,18 @@ class Drafter:
             self.exhausted = True
             return None
         return logits, process(logits, self._sampling, [*self._history, *numbers])
+
+    def catch_up(self, portion: int) -> Generator[Step, Logits, int]:
+        """Where more than a portion is to be read before the next draft, read a portion of it; how many tokens that were."""
+        held = self._reading.held(self._tokens[:-1])
+        if self.exhausted or len(self._tokens) - 1 - held <= portion:
+            return 0
+        try:
+            yield self._reading.extend(self._tokens[: held + portion], 0)
+        except CapacityError:
+            self.exhausted = True
+            return 0
+        return portion
 
     def prompt_numbers(self) -> list[int]:
         """The prompt by wire number, as the cloud is likely to spell it."""
@@ -228,6 +244,23 @@ class Drafter:
             return []
         numbers = {token: number for number, token in enumerate(self._device_ids.tolist())}
         return [numbers[token] for token in tokens if token in numbers]
+
+
+class Portions:
+    """Reads what a drafter lacks little by little, so that what comes meanwhile is shown between."""
+
+    def __init__(self) -> None:
+        self._tokens, self._longest = FIRST_PORTION, 0.0
+
+    def read(self, drafter: Drafter) -> Generator[Any, Any, bool]:
+        """Read one portion; False where the rest is read with the next draft."""
+        started: float = yield Now()
+        count = yield from drafter.catch_up(self._tokens)
+        if count:
+            seconds = (yield Now()) - started
+            self._longest = self._longest or max(PORTION_SECONDS, LONGER * seconds)
+            self._tokens = max(FIRST_PORTION, round(count * self._longest / seconds)) if seconds > 0 else 2 * count
+        return count > 0
 
 
 def on_common_logits(logits: Logits, ids: NDArray[np.integer[Any]]) -> Logits:

@@ -12,7 +12,7 @@ from typing import Any
 from antiphon.core.rounding import exactly
 from antiphon.core.stream import RUN_AHEAD
 from antiphon.methods.base import DeviceSide
-from antiphon.methods.drafter import Drafter, Guess
+from antiphon.methods.drafter import Drafter, Guess, Portions
 from antiphon.methods.effects import Came, Emit, Emitted, Exchanged, Half, Kind, Now, Provisional, Receive, Send
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.options import CoupledOptions
@@ -46,6 +46,7 @@ class StreamDevice:
         side.memory.learned = self.pace
         self.pace.resume()
         self.lookup = side.lookup(self.drafter, options.lookup)
+        self._portions = Portions()
         self._told = side.transcript.position  # what the cloud knows that is known here
         self._drafted = 0  # drafts sent since the last verdict
         self._said_idle = False
@@ -114,10 +115,12 @@ class StreamDevice:
         return len(line) < min(longest, transcript.remaining - 1) and not ended
 
     def _extend(self) -> Generator[Any, Any, bool]:
-        """Make one draft, or look up as many as pay; False where there can be no more."""
+        """Make one draft, or look up as many as pay; False where there can be no more, or much is to be read first."""
         started = yield Now()
         if self._look_up(started):
             return True
+        if (yield from self._portions.read(self.drafter)):
+            return False
         draft = yield from self.drafter.draft(self._line, self.side.transcript.position, self._chance, exactly)
         self.lookup.read()
         if draft is None:

@@ -7,8 +7,10 @@ epoch goes on as long as the verdicts' tokens are nodes that were sent, also tho
 from collections.abc import Generator, Sequence
 from typing import Any
 
+from antiphon.core.tree import ROOT
 from antiphon.errors import ProtocolError
 from antiphon.methods.base import DeviceSide
+from antiphon.methods.drafter import Portions
 from antiphon.methods.effects import Came, Emit, Emitted, Exchanged, Half, Kind, Now, Receive, Send, expect
 from antiphon.methods.outcome import Outcome
 from antiphon.methods.speculative.options import CoupledTreeOptions
@@ -31,6 +33,7 @@ class StreamTreeDevice:
         side.memory.learned = self.pace
         self.pace.resume()
         self._sent = SentNodes(side.common)
+        self._portions = Portions()
         self._epoch = self._verdicts = 0
         self._told = side.transcript.position  # what the cloud knows that is known here
         self._drafted = 0  # nodes sent since the last verdict
@@ -65,6 +68,8 @@ class StreamTreeDevice:
         return nodes[: self.pace.width(chances)]
 
     def _read(self, nodes: Sequence[int]) -> Generator[Any, Any, None]:
+        if nodes[0] == ROOT and (yield from self._portions.read(self._drafts.drafter)):
+            return
         started = yield Now()
         yield from self._drafts.read(nodes)
         now = yield Now()
