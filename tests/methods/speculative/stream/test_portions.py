@@ -1,6 +1,7 @@
 """A long prompt is read little by little where others wait for what comes meanwhile."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -10,6 +11,9 @@ from antiphon.methods.drafter import FIRST_PORTION, LONGER, PORTION_SECONDS, Dra
 from antiphon.methods.effects import Now, Step
 from antiphon.models.toy import ToyModel, toy_pieces
 from antiphon.vocabulary import identity
+from antiphon_lab.ends.trials import Trial, attempt
+from antiphon_lab.hardware.profiles import Compute, PassCost
+from antiphon_lab.links.notation import parse_link
 
 MODEL = ToyModel(toy_pieces())
 PROMPT = MODEL.tokenize("a prompt that is much longer than a portion is, " * 16)
@@ -79,3 +83,17 @@ def test_a_full_context_ends_drafting() -> None:
         half.throw(CapacityError("full"))
     assert stop.value.value == 0
     assert one.exhausted
+
+
+@pytest.mark.parametrize("method", ["coupled", "coupled-tree"])
+def test_what_the_cloud_writes_is_shown_while_the_prompt_is_read(method: str) -> None:
+    """The device needs seconds for its prompt; nothing that is shown waits for more than two of its portions."""
+    slow = Compute("slow", PassCost(5.0, further=5.0), PassCost(30.0), "a device that reads 200 tokens a second")
+    trial = Trial(method, parse_link("rtt=10ms"), slow, SamplingParams(), {}, max_tokens=40)
+    (found,) = attempt(
+        trial, ToyModel(toy_pieces()), ToyModel(toy_pieces()), ["a prompt that is much longer than a portion is, " * 16]
+    )
+    times = [found.answer.started, *(one.time for one in found.answer.emissions)]
+    assert len(times) > 20
+    assert max(later - earlier for earlier, later in pairwise(times)) < 2.5 * PORTION_SECONDS
+    assert times[-1] - times[0] < 5e-3 * len(PROMPT)  # it was not read to its end
